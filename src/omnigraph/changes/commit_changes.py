@@ -75,14 +75,8 @@ class EntityChange(Change):
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
-        images = {"before": self.before, "after": self.after}
-        return {
-            "kind": str(self.kind),
-            "type": {"id": self.type_id, "name": self.type},
-            "id": self.id,
-            "op": str(self.op),
-            **{name: image.to_json() for name, image in images.items() if image is not None},
-        }
+        # Called on the base by name: a dataclass with slots is another class than the one here.
+        return {**Change.to_json(self), "type": {"id": self.type_id, "name": self.type}}
 
 
 @dataclass(frozen=True, slots=True)

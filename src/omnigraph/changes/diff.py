@@ -134,9 +134,9 @@ def change_json(change: Change, old: Snapshot, new: Snapshot) -> dict[str, Any]:
     version = (new if key in new.entries() else old).entry(key).version
     image = change.after or change.before
     assert image is not None, "a change has at least one image"
-    images = {"before": change.before, "after": change.after}
-    shown = {name: found.to_json() for name, found in images.items() if found is not None}
-    ends = {} if image.endpoints is None else {"endpoints": _endpoints_json(image.endpoints)}
+    ends = {}
+    if image.endpoints is not None:
+        ends = {"endpoints": dict(zip(("src", "dst"), image.endpoints, strict=True))}
     return {
         "kind": str(change.kind),
         "type_name": change.type,
@@ -144,9 +144,5 @@ def change_json(change: Change, old: Snapshot, new: Snapshot) -> dict[str, Any]:
         "op": str(change.op),
         "published_dataset_version": version,
         **ends,
-        **shown,
+        **change.images_json(),
     }
-
-
-def _endpoints_json(ends: tuple[str, str]) -> dict[str, str]:
-    return dict(zip(("src", "dst"), ends, strict=True))

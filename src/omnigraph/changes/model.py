@@ -62,17 +62,13 @@ class Change:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        facts: dict[str, Any] = {
-            "kind": str(self.kind),
-            "type": self.type,
-            "id": self.id,
-            "op": str(self.op),
-        }
-        if self.before is not None:
-            facts["before"] = self.before.to_json()
-        if self.after is not None:
-            facts["after"] = self.after.to_json()
-        return facts
+        facts = {"kind": str(self.kind), "type": self.type, "id": self.id, "op": str(self.op)}
+        return facts | self.images_json()
+
+    def images_json(self) -> dict[str, Any]:
+        """Return the wire form of the images that it has."""
+        images = {"before": self.before, "after": self.after}
+        return {name: image.to_json() for name, image in images.items() if image is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ which may hold more. Reachability is decided by parents, never by time.
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -217,6 +217,16 @@ def registered_path(paths: Mapping[tuple[TypeId, IncarnationId], str], entry: Da
         message = f"dataset {identity} is not registered; `omnigraph verify` lists all damage"
         raise GraphCorrupt(message, object_id=f"table:{identity}")
     return path
+
+
+def add_versions(
+    versions: defaultdict[str, set[int]],
+    datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
+    paths: Mapping[tuple[TypeId, IncarnationId], str],
+) -> None:
+    """Add the physical versions of the datasets of a commit, by path."""
+    for entry in datasets.values():
+        versions[registered_path(paths, entry)].add(entry.physical)
 
 
 def datasets_at_commit(states: Iterable[LineageState], start: CommitId) -> DatasetEntries:

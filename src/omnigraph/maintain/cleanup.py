@@ -16,22 +16,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.branches import finish_branch_deletions, remove_lineage
 from omnigraph.commit.cleanup_lease import STORE_CLOCK_TOLERANCE, CleanupLease
 from omnigraph.commit.history import (
+    add_versions,
     dataset_paths,
     datasets_at_commits,
     newest_first,
     read_history,
-    registered_path,
 )
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.lineage_maintenance import remove_old_versions
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
-from omnigraph.commit.model import CommitId, DatasetEntry
+from omnigraph.commit.model import CommitId
 from omnigraph.commit.recovery import recover
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, StorageUnavailable
 from omnigraph.maintain.cleanup_report import CleanupReport, DatasetCleanup
@@ -202,31 +201,22 @@ def _mark(manifest: Manifest, keep: int | None, limits: _RetentionLimits) -> _Re
     for state in heads:
         retained = dict(_retained_commits(history.commits, state, keep, limits, published))
         for datasets in datasets_at_commits(history, retained):
-            _add_versions(marks.versions, datasets, paths)
+            add_versions(marks.versions, datasets, paths)
         for datasets in datasets_at_commits(
             history, [id_ for id_, requested in retained.items() if requested]
         ):
-            _add_versions(marks.requested, datasets, paths)
-        _add_versions(marks.heads, state.head.datasets, paths)
+            add_versions(marks.requested, datasets, paths)
+        add_versions(marks.heads, state.head.datasets, paths)
     marks.newest = max(published.values(), default=limits.floor)
     tagged = {tag.commit_id for tag in manifest.tags().values()}
     for datasets in datasets_at_commits(history, tagged & set(history.commits)):
-        _add_versions(marks.versions, datasets, paths)
-        _add_versions(marks.requested, datasets, paths)
+        add_versions(marks.versions, datasets, paths)
+        add_versions(marks.requested, datasets, paths)
     for intent in IntentLog(manifest.objects).list():
         for dataset in intent.staged.datasets:
             marks.versions[dataset.path] |= dataset.versions
             marks.requested[dataset.path] |= dataset.versions
     return marks
-
-
-def _add_versions(
-    marked: defaultdict[str, set[int]],
-    datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
-    paths: Mapping[tuple[TypeId, IncarnationId], str],
-) -> None:
-    for entry in datasets.values():
-        marked[registered_path(paths, entry)].add(entry.physical)
 
 
 def _branch_states(manifest: Manifest) -> tuple[list[LineageState], list[LineageState]]:

@@ -134,11 +134,7 @@ def optimize(
         manifest, request, executor or LocalMaintenanceExecutor(), compacting=compacting
     )
     try:
-        for _ in range(MAX_OPTIMIZE_ROUNDS):
-            with suppress(ExpectedVersionMismatch, SchemaMoved, Contention):
-                commit = work.publish()
-                return MaintenanceReport(_with_lance_heads(manifest, work.reports), commit)
-        commit = work.publish()
+        commit = work.publish_with_retry()
         return MaintenanceReport(_with_lance_heads(manifest, work.reports), commit)
     finally:
         work.end()
@@ -169,6 +165,13 @@ class _OptimizeRun:
     def reports(self) -> list[DatasetMaintenance]:
         """The maintenance of each type, by name."""
         return [self._done[key] for key in sorted(self._done)]
+
+    def publish_with_retry(self) -> Commit | None:
+        """Publish; process types that change concurrently again."""
+        for _ in range(MAX_OPTIMIZE_ROUNDS):
+            with suppress(ExpectedVersionMismatch, SchemaMoved, Contention):
+                return self.publish()
+        return self.publish()
 
     def publish(self) -> Commit | None:
         """Stage missing types on the newest state and publish; None if nothing has to be done."""

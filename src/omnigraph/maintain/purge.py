@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
 
 from omnigraph.catalog import IncarnationId, TypeId, identity_text
 from omnigraph.commit.history import (
     CommitHistory,
+    add_versions,
     ancestors,
     dataset_paths,
     datasets_at_commits,
     read_history,
-    registered_path,
 )
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, DatasetEntry
+from omnigraph.commit.model import MAIN
 from omnigraph.errors import NotFound
 from omnigraph.maintain.recorded_checksums import lineage_states
 from omnigraph.storage.compaction import restore_as_latest
@@ -41,58 +39,46 @@ def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
     """Remove old versions of datasets, by path; `branch` is the one with the schema change."""
     states = lineage_states(manifest)
     history = read_history(states)
-    versions = _PurgeVersions(dataset_paths(states))
-    _add_kept_versions(versions, manifest, states, history, branch)
+    registered, published = dataset_paths(states), defaultdict[str, set[int]](set)
+    kept = _kept_versions(manifest, states, history, registered, branch)
     for entries in history.published.values():
-        versions.add(versions.published, entries)
+        add_versions(published, entries, registered)
     for path in paths:
-        kept, published = versions.kept[path], versions.published[path]
-        _purge_dataset(manifest, path, kept, published - kept, branch)
+        _purge_dataset(manifest, path, kept[path], published[path] - kept[path], branch)
         manifest.datasets.observe("purge: removed")
 
 
-@dataclass(slots=True)
-class _PurgeVersions:
-    """The versions of datasets by path: all published ones, and those to keep."""
-
-    paths: dict[tuple[TypeId, IncarnationId], str]
-    kept: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    published: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-
-    def add(self, to: defaultdict[str, set[int]], entries: Mapping[Any, DatasetEntry]) -> None:
-        """Add the versions of a commit or a head."""
-        for entry in entries.values():
-            to[registered_path(self.paths, entry)].add(entry.physical)
-
-
-def _add_kept_versions(
-    versions: _PurgeVersions,
+def _kept_versions(
     manifest: Manifest,
     states: list[LineageState],
     history: CommitHistory,
+    paths: Mapping[tuple[TypeId, IncarnationId], str],
     branch: str,
-) -> None:
-    """Keep the versions that branches, tags and intents need.
+) -> defaultdict[str, set[int]]:
+    """Return the versions that branches, tags and intents need, by path.
 
     A branch that still has a type keeps its whole history, except the branch that dropped it.
     """
+    kept = defaultdict[str, set[int]](set)
     names = {MAIN: None, **{b.name: b.lineage_id for b in manifest.branches().values()}}
     heads = {state.lineage.lineage_id: state.head for state in states}
     for name, lineage_id in names.items():
         head = heads.get(lineage_id)
         if head is None:
             continue
-        versions.add(versions.kept, head.datasets)
+        add_versions(kept, head.datasets, paths)
         if name != branch:
             for commit in ancestors(history.commits, head.commit_id):
                 shown = history.published.get(commit, {})
-                versions.add(versions.kept, {k: e for k, e in shown.items() if k in head.datasets})
+                present = {k: e for k, e in shown.items() if k in head.datasets}
+                add_versions(kept, present, paths)
     tagged = {tag.commit_id for tag in manifest.tags().values()} & set(history.commits)
     for datasets in datasets_at_commits(history, tagged):
-        versions.add(versions.kept, datasets)
+        add_versions(kept, datasets, paths)
     for intent in IntentLog(manifest.objects).list():
         for staged in intent.staged.datasets:
-            versions.kept[staged.path] |= staged.versions
+            kept[staged.path] |= staged.versions
+    return kept
 
 
 def _purge_dataset(

@@ -245,15 +245,18 @@ class StoredDatasetFiles:
         missing = files - self._listed(path)
         if missing and self._stored.pop(path):  # they may have been written after the listing
             missing = files - self._listed(path)
-        if not missing:
-            return None
-        return f"lacks {len(missing)} of its files, such as {min(missing)}"
+        return missing_files_problem(missing)
 
     def _listed(self, path: str) -> set[str]:
         if path not in self._stored:
             listed = self._objects.list(path)
             self._stored[path] = {info.path.removeprefix(f"{path}/") for info in listed}
         return self._stored[path]
+
+
+def missing_files_problem(missing: set[str]) -> str | None:
+    """Return a problem if files are missing."""
+    return f"lacks {len(missing)} of its files, such as {min(missing)}" if missing else None
 
 
 def row_count_problem(expected: int, rows: int, ids: int) -> str | None:

@@ -25,6 +25,7 @@ from omnigraph.maintain.verify import (
     IntegrityProblem,
     LocalVersionChecker,
     VerifyReport,
+    missing_files_problem,
     unreadable_problem,
     verify,
 )
@@ -137,10 +138,8 @@ class ChecksumVerifier:
         try:
             handle = self._manifest.datasets.open(path, physical)
             files, recorded = self._files(path, handle)
-            missing = recorded - stored
-            if missing:
-                return f"lacks {len(missing)} of its files, such as {min(missing)}"
-            damaged = self._checksums.compare(path, self._noting(path, files))
+            damaged = missing_files_problem(recorded - stored)
+            damaged = damaged or self._checksums.compare(path, self._noting(path, files))
             return damaged or self._decode(path, handle, files)
         except OmniError as error:
             return unreadable_problem(error.message)

@@ -53,13 +53,14 @@ def parse_text_value(type_: PropertyType, text: str) -> Any:  # noqa: ANN401 - a
 
 def _parse_array(text: str) -> Any:  # noqa: ANN401 - whatever stands there
     try:
-        return json.loads(text, parse_constant=_reject_constant)
+        return json.loads(text, parse_constant=reject_constant)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"expected a JSON array, got '{text[:40]}'") from error
 
 
-def _reject_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a JSON number")
+def reject_constant(word: str) -> NoReturn:
+    """Refuse NaN and infinity, which Python reads as JSON numbers."""
+    raise ValueError(f"{word} is not a number")
 
 
 class InvalidValueHandler(Protocol):

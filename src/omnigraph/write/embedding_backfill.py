@@ -201,10 +201,8 @@ class _BackfillAttempt:
         wanted: dict[str, npt.NDArray[np.bool_]] = {}
         for target in self.targets:
             column = part[target.name].combine_chunks()
-            empty, worded = (
-                np.asarray(column.is_null()),
-                _to_mask(has_text(part[_source_property(target)])),
-            )
+            empty = np.asarray(column.is_null())
+            worded = np.asarray(has_text(part[_source_property(target)]), np.bool_)
             where = worded if self.all else worded & empty
             self.skipped += int(np.sum(empty & ~worded))
             self._left[target.name] += int(np.sum(~empty & ~where))
@@ -256,10 +254,6 @@ class _BackfillAttempt:
             return entities.count(f"`{target.name}` IS NOT NULL")
         unread = f"`{target.name}` IS NOT NULL AND `{_source_property(target)}` IS NULL"
         return self._left[target.name] + entities.count(unread)
-
-
-def _to_mask(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    return np.asarray(column.to_numpy(), np.bool_)
 
 
 def _source_property(target: Property) -> str:

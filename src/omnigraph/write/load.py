@@ -198,19 +198,19 @@ def _publish(
     options: LoadOptions,
 ) -> Commit | None:
     def prepare(committed: CommittedState) -> ChangeSet:
-        read, now = source.head.schema_hash, committed.snapshot.head.schema_hash
-        if read != now:
-            # The rows were made for the types of another schema.
-            raise SchemaMoved(read, now)
+        _check_same_schema(source, committed)
         return changes
 
     # A load without a single row is a commit, as it is in the original.
-    always = options.always or changes.is_empty
+    always, again = options.always or changes.is_empty, options.mode is not WriteMode.OVERWRITE
+    return apply_changes(manifest, request, prepare, again=lambda: again, always=always)
 
-    def again() -> bool:
-        return options.mode is not WriteMode.OVERWRITE
 
-    return apply_changes(manifest, request, prepare, again=again, always=always)
+def _check_same_schema(source: Snapshot, committed: CommittedState) -> None:
+    """Raise SchemaMoved if rows were made for the types of another schema."""
+    read, now = source.head.schema_hash, committed.snapshot.head.schema_hash
+    if read != now:
+        raise SchemaMoved(read, now)
 
 
 # ----------------------------------------------------------------------
@@ -242,10 +242,7 @@ def replay_changes(manifest: Manifest, request: WriteRequest, changes: ReplayedC
         found.findings.check()
 
         def prepare(committed: CommittedState) -> ChangeSet:
-            read, now = source.head.schema_hash, committed.snapshot.head.schema_hash
-            if read != now:
-                # The rows were made for the types of another schema.
-                raise SchemaMoved(read, now)
+            _check_same_schema(source, committed)
             _delete_ids(found, committed, gone)
             return found
 

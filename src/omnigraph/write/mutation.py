@@ -83,23 +83,19 @@ class MutationExecutor:
     def _insert_node(self, statement: InsertNode) -> None:
         shape = self.committed.row_schema(TypeKind.NODE, statement.type_name)
         self.affected_nodes += 1
-        values = self._values(shape, statement.values)
-        if values is None:
+        columns = self._columns(shape, statement.values)
+        if columns is None:
             return
-        values = _with_defaults(shape, values)
-        columns = {
-            name: self._column(shape, name, values.get(name), 1) for name in shape.properties
-        }
-        if not shape.key:
-            ids = generate_ids(1)
-        elif any(values.get(name) is None for name in shape.key):
-            self._null_key(shape, values)
+        missing = [name for name in shape.key if columns[name].null_count]
+        for name in missing:
+            message = f"{shape.name}.{name} is required, but null or missing"
+            self._report(shape, ViolationRule.REQUIRED, name, message)
+        if missing:
             return
-        else:
-            types = [shape.properties[name].type for name in shape.key]
-            ids = ids_from_keys([columns[name] for name in shape.key], types)
-        rows = pa.table({"id": ids, **columns}, schema=shape.schema)
-        self._add(shape, rows, fresh=not shape.key)
+        types = [shape.properties[name].type for name in shape.key]
+        keys = [columns[name] for name in shape.key]
+        ids = ids_from_keys(keys, types) if keys else generate_ids(1)
+        self._add(shape, {"id": ids, **columns}, fresh=not shape.key)
 
     def _insert_edge(self, statement: InsertEdge) -> None:
         shape = self.committed.row_schema(TypeKind.EDGE, statement.type_name)
@@ -110,27 +106,28 @@ class MutationExecutor:
                 self._report(
                     shape, ViolationRule.REQUIRED, word, f"`{word}` of {shape.name} is null"
                 )
-        values = self._values(shape, statement.values)
-        if values is None or None in ends.values():
+        columns = self._columns(shape, statement.values)
+        if columns is None or None in ends.values():
             return
-        values = _with_defaults(shape, values)
-        columns = {
-            name: self._column(shape, name, values.get(name), 1) for name in shape.properties
-        }
-        system = {
-            "id": generate_ids(1),
-            **{end: pa.array([ends[end]], pa.string()) for end in ends},
-        }
-        self._add(shape, pa.table({**system, **columns}, schema=shape.schema), fresh=True)
+        system = {"id": generate_ids(1)}
+        system |= {end: pa.array([id_], pa.string()) for end, id_ in ends.items()}
+        self._add(shape, {**system, **columns}, fresh=True)
 
-    def _add(self, shape: RowSchema, rows: pa.Table, *, fresh: bool) -> None:
+    def _columns(
+        self, shape: RowSchema, assigned: Mapping[str, Expression]
+    ) -> dict[str, pa.Array] | None:
+        """Return the properties of a new entity, with defaults; None when a value does not fit."""
+        values = self._values(shape, assigned)
+        if values is None:
+            return None
+        defaults = {
+            n: default_value(p) for n, p in shape.properties.items() if values.get(n) is None
+        }
+        return {n: self._column(shape, n, {**values, **defaults}[n], 1) for n in shape.properties}
+
+    def _add(self, shape: RowSchema, columns: Mapping[str, pa.Array], *, fresh: bool) -> None:
+        rows = pa.table(dict(columns), schema=shape.schema)
         self.changes.of(shape).batches.append(RowBatch(rows, fresh=fresh))
-
-    def _null_key(self, shape: RowSchema, values: Mapping[str, Any]) -> None:
-        for name in shape.key:
-            if values.get(name) is None:
-                message = f"{shape.name}.{name} is required, but null or missing"
-                self._report(shape, ViolationRule.REQUIRED, name, message)
 
     # --- updates -------------------------------------------------------------------------------
 
@@ -274,12 +271,6 @@ class MutationExecutor:
                 value=abbreviate_value(value),
             )
         )
-
-
-def _with_defaults(shape: RowSchema, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values together with those of properties that have one although none is given."""
-    missing = (p for name, p in shape.properties.items() if values.get(name) is None)
-    return {**values, **{p.name: default_value(p) for p in missing}}
 
 
 # ----------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -29,7 +30,13 @@ from omnigraph.write.change_set import (
     find_row_schema,
     locate_position,
 )
-from omnigraph.write.coercion import DEFAULT_RULES, CoercionRules, coerce_column, coerce_values
+from omnigraph.write.coercion import (
+    DEFAULT_RULES,
+    CoercionRules,
+    InvalidValueHandler,
+    coerce_column,
+    coerce_values,
+)
 from omnigraph.write.ids import generate_ids, ids_from_keys
 from omnigraph.write.rejected_rows import cell_value, to_record
 from omnigraph.write.spilling import SpillableRows, SpillManager
@@ -121,7 +128,7 @@ class RowBuilder:
         **facts: Any,  # noqa: ANN401 - further fields of a violation
     ) -> None:
         """Note what is wrong with one line or row."""
-        source = self._place(at)
+        source = locate_position(self.files, at)
         self.changes.findings.add(_violation(rule, message, shape, source=source, at=at, **facts))
 
     def report_file_error(
@@ -136,9 +143,6 @@ class RowBuilder:
         name, unit = self.files[-1]
         source = InputLocation(name, None, unit)
         self.changes.findings.add(_violation(rule, message, shape, source=source, **facts))
-
-    def _place(self, at: int) -> InputLocation | None:
-        return locate_position(self.files, at)
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -265,13 +269,8 @@ class _InputRowsConverter:
     def _property(self, name: str) -> pa.Array:
         type_ = self.shape.properties[name].type
         rule = ViolationRule.BLOB if type_.scalar is Scalar.BLOB else ViolationRule.VALUE
-
-        def report(row: int, value: Any, reason: str) -> None:  # noqa: ANN401 - any value
-            self.invalid_rows.add(row)
-            message = f"{self.shape.name}.{name}: {reason}"
-            self._tell(row, rule, message, property=name, value=abbreviate_value(value))
-
-        column = self._column(name, type_, report)
+        handler = self._handler(rule, f"{self.shape.name}.{name}", self.invalid_rows, name)
+        column = self._column(name, type_, handler)
         default = default_value(self.shape.properties[name]) if column.null_count else None
         if default is None:
             return column
@@ -282,7 +281,19 @@ class _InputRowsConverter:
         reported = pa.array([row in self.invalid_rows for row in range(self.count)])
         return pc.if_else(reported, column, filled)
 
-    def _column(self, name: str, type_: PropertyType, report: Any) -> pa.Array:  # noqa: ANN401
+    def _handler(
+        self, rule: ViolationRule, place: str, rows: set[int], name: str | None = None
+    ) -> InvalidValueHandler:
+        """Return what reports values that do not fit, and adds their rows to a set."""
+
+        def report(row: int, value: Any, reason: str) -> None:  # noqa: ANN401 - any value
+            rows.add(row)
+            facts = {"property": name, "value": abbreviate_value(value)}
+            self._report(row, rule, f"{place}: {reason}", **facts)
+
+        return report
+
+    def _column(self, name: str, type_: PropertyType, report: InvalidValueHandler) -> pa.Array:
         cells = self.raw.columns.get(name)
         if cells is None:
             cells = pa.nulls(self.count)
@@ -292,17 +303,9 @@ class _InputRowsConverter:
     def _end(self, end: str) -> pa.Array:
         word, name = _ENDPOINT_MEMBERS[end], self.shape.name
 
-        def report(row: int, value: Any, reason: str) -> None:  # noqa: ANN401 - any value
-            unreadable.add(row)
-            self._tell(
-                row,
-                ViolationRule.VALUE,
-                f"`{word}` of {name}: {reason}",
-                value=abbreviate_value(value),
-            )
-
         unreadable: set[int] = set()
-        column = self._column(end, _TEXT_TYPE, report)
+        handler = self._handler(ViolationRule.VALUE, f"`{word}` of {name}", unreadable)
+        column = self._column(end, _TEXT_TYPE, handler)
         if column.null_count:
             self._leave_out(column.is_null(), f"`{word}` of {name} is null or missing", unreadable)
         return column
@@ -325,12 +328,7 @@ class _InputRowsConverter:
         if self.raw.columns.get("id") is None:
             return pa.nulls(self.count, pa.string())
         refused: set[int] = set()
-
-        def report(row: int, value: Any, reason: str) -> None:  # noqa: ANN401 - any value
-            refused.add(row)
-            message = f"id of {self.shape.name}: {reason}"
-            self._tell(row, ViolationRule.ID, message, value=abbreviate_value(value))
-
+        report = self._handler(ViolationRule.ID, f"id of {self.shape.name}", refused)
         ids = self._column("id", _TEXT_TYPE, report)
         empty = pc.fill_null(pc.equal(ids, ""), False)
         if pc.any(empty).as_py():
@@ -346,7 +344,7 @@ class _InputRowsConverter:
             for name in self.shape.key:
                 message = f"{self.shape.name}.{name} is required, but null or missing"
                 self._leave_out(columns[name].is_null(), message, self.invalid_rows, name)
-            whole = pc.invert(_any_mask(lacking))
+            whole = pc.invert(reduce(pc.or_, lacking))
             columns = {name: columns[name].filter(whole) for name in self.shape.key}
         types = [self.shape.properties[name].type for name in self.shape.key]
         ids = ids_from_keys([columns[name] for name in self.shape.key], types)
@@ -357,7 +355,7 @@ class _InputRowsConverter:
             for row in pc.indices_nonzero(differs).to_pylist():
                 text, key = given[row].as_py(), ids[row].as_py()
                 message = f"id '{text}' of {self.shape.name} is not its key '{key}'"
-                self._tell(row, ViolationRule.ID, message, id=key, value=text)
+                self._report(row, ViolationRule.ID, message, id=key, value=text)
             self._drop(differs)
         return ids
 
@@ -369,14 +367,14 @@ class _InputRowsConverter:
         """Leave rows out, and say why of those of which nothing was said."""
         for row in pc.indices_nonzero(rows).to_pylist():
             if row not in reported:
-                self._tell(row, ViolationRule.REQUIRED, message, property=name)
+                self._report(row, ViolationRule.REQUIRED, message, property=name)
         self._drop(rows)
 
     def _drop(self, rows: pa.Array) -> None:
         keep = pc.invert(rows)
         self.keep = keep if self.keep is None else pc.and_(self.keep, keep)
 
-    def _tell(self, row: int, rule: ViolationRule, message: str, **facts: Any) -> None:  # noqa: ANN401
+    def _report(self, row: int, rule: ViolationRule, message: str, **facts: Any) -> None:  # noqa: ANN401
         if not self.intake.changes.findings.remaining:
             self.intake.changes.findings.count(rule, 1)
             return
@@ -400,10 +398,3 @@ def _are_in_order(parts: Sequence[pa.RecordBatch]) -> bool:
         if part.num_rows
     ]
     return all(before[1] < after[0] for before, after in pairwise(ends))
-
-
-def _any_mask(masks: Sequence[pa.Array]) -> pa.Array:
-    found = masks[0]
-    for mask in masks[1:]:
-        found = pc.or_(found, mask)
-    return found

@@ -178,13 +178,11 @@ class _TargetSchema:
         for step in self.plan.steps:
             match step:
                 case DropType(kind, name, DropMode.HARD) if new is None:
-                    found = (kind, name) == (old.kind, old.name)
+                    if (kind, name) == (old.kind, old.name):
+                        return True
                 case DropProperty(kind, name, _, DropMode.HARD) if new is not None:
-                    found = (kind, name) == (new.kind, new.name)
-                case _:
-                    found = False
-            if found:
-                return True
+                    if (kind, name) == (new.kind, new.name):
+                        return True
         return False
 
     def lost(self) -> Iterator[str]:

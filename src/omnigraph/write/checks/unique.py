@@ -132,7 +132,7 @@ def _check_committed_tuples(
 ) -> None:
     """Report tuples of the final image that an entity outside of the change holds."""
     shape, rows = report.shape, report.rows
-    keys = _drop_null_tuples(_keys(report, columns))
+    keys = _keys(report, columns).drop_null()  # a tuple with a null does not count
     if not keys.num_rows:
         return
     # Any column finds the candidates; the one with most different values finds the fewest.
@@ -185,14 +185,9 @@ def key_columns(rows: pa.Table, shape: RowSchema, columns: Sequence[str]) -> lis
     return [pc.cast(_key_form(rows[name], _type(shape, name)), pa.string()) for name in columns]
 
 
-def _drop_null_tuples(keys: pa.Table) -> pa.Table:
-    """Leave out tuples with a null, which do not count."""
-    return keys.drop_null()
-
-
 def _repetitions(keys: pa.Table) -> npt.NDArray[np.int64]:
     """Return pairs of rows that share a tuple: its first row, and each later one, in order."""
-    keys = _drop_null_tuples(keys)
+    keys = keys.drop_null()
     rows = keys[_ROW].to_numpy()
     none = np.empty((0, 2), np.int64)
     codes = np.zeros(len(rows), np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import ceil, floor
 from typing import assert_never
 
@@ -74,22 +75,20 @@ def _check_range(report: ViolationReporter, rule: Range) -> None:
         report.report_mask(
             no_number, ViolationRule.RANGE, rule.property, lambda _: f"{place}: value is NaN"
         )
-    if rule.minimum is not None:
-        low = plain_number(rule.minimum)
-        report.report_mask(
-            _out_of_range(column, rule.minimum, pc.less),
-            ViolationRule.RANGE,
-            rule.property,
-            lambda value: f"{place}: value {plain_number(value)} < min {low}",
-        )
-    if rule.maximum is not None:
-        high = plain_number(rule.maximum)
-        report.report_mask(
-            _out_of_range(column, rule.maximum, pc.greater),
-            ViolationRule.RANGE,
-            rule.property,
-            lambda value: f"{place}: value {plain_number(value)} > max {high}",
-        )
+    bounds = ((rule.minimum, pc.less, "< min"), (rule.maximum, pc.greater, "> max"))
+    for bound, compare, words in bounds:
+        if bound is not None:
+            limit = f"{words} {plain_number(bound)}"
+            report.report_mask(
+                _out_of_range(column, bound, compare),
+                ViolationRule.RANGE,
+                rule.property,
+                partial(_range_message, place, limit),
+            )
+
+
+def _range_message(place: str, limit: str, value: float) -> str:
+    return f"{place}: value {plain_number(value)} {limit}"
 
 
 def _out_of_range(

@@ -17,7 +17,7 @@ from omnigraph.catalog import Catalog, TypeKind
 from omnigraph.types import PropertyType, entity_id, json_kind
 from omnigraph.types.data_values import from_data
 from omnigraph.write.change_set import RowSchema
-from omnigraph.write.coercion import parse_text_value
+from omnigraph.write.coercion import parse_text_value, reject_constant
 from omnigraph.write.inputs.byte_streams import (
     ByteSource,
     UnreadableInput,
@@ -57,7 +57,7 @@ def read_permissive(source: ByteSource, builder: RowBuilder, meter: ProgressMete
 
 def json_values(pieces: Iterable[bytes], limit: int = MAX_LINE_BYTES) -> Iterator[Any]:
     """Yield the values of a stream; raise Broken where there is none."""
-    decoder = json.JSONDecoder(parse_constant=_reject_constant)
+    decoder = json.JSONDecoder(parse_constant=reject_constant)
     number, text, at = 1, "", 0
     for piece, is_last in _decode_pieces(pieces):
         text, at = text[at:] + piece, 0
@@ -87,10 +87,6 @@ def _decode_pieces(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
         yield decoder.decode(b"", final=True), True
     except UnicodeDecodeError as error:
         raise UnreadableInput(f"not UTF-8: {error.reason}") from error
-
-
-def _reject_constant(word: str) -> Any:  # noqa: ANN401 - never returns
-    raise ValueError(f"{word} is not a number")
 
 
 # --- records -----------------------------------------------------------------------------------

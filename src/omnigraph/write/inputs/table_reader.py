@@ -66,38 +66,24 @@ def read_table(
     targets = _column_targets(table.names, shape, builder)
     if targets is None:
         return
-    with closing(prefetch(_checked_batches(table.batches))) as reading:
-        _read_rows(table, reading, targets, shape, builder, meter, base=base)
+    names, rows = frozenset(targets), table.before
+    with closing(prefetch(_checked_batches(table.batches))) as batches:
+        try:
+            for batch in _slices(batches):
+                if not _check_column_types(batch, targets, table, shape, builder):
+                    break
+                columns = {target: batch.column(i) for i, target in enumerate(targets)}
+                if table.positions is not None:
+                    at = table.positions(batch, rows)
+                else:
+                    at = pa.array(base + row_numbers(rows, batch.num_rows, table.skipped))
+                builder.add(shape, [InputRows(columns, at, text=table.text, given=names)])
+                rows += batch.num_rows
+                meter.add_rows(batch.num_rows)
+        except UnreadableInput as error:
+            builder.report_file_error(ViolationRule.SYNTAX, str(error), shape)
     for bad in table.skipped:
         builder.problem(ViolationRule.SYNTAX, bad.reason, base + bad.number, shape, record=bad.text)
-
-
-def _read_rows(  # noqa: PLR0913 - what `read_table` found out
-    table: InputTable,
-    batches: Iterable[pa.RecordBatch],
-    targets: Sequence[str],
-    shape: RowSchema,
-    builder: RowBuilder,
-    meter: ProgressMeter,
-    *,
-    base: int,
-) -> None:
-    given = frozenset(targets)
-    rows = table.before
-    try:
-        for batch in _slices(batches):
-            if not _check_column_types(batch, targets, table, shape, builder):
-                return
-            columns = {target: batch.column(i) for i, target in enumerate(targets)}
-            if table.positions is not None:
-                at = table.positions(batch, rows)
-            else:
-                at = pa.array(base + row_numbers(rows, batch.num_rows, table.skipped))
-            builder.add(shape, [InputRows(columns, at, text=table.text, given=given)])
-            rows += batch.num_rows
-            meter.add_rows(batch.num_rows)
-    except UnreadableInput as error:
-        builder.report_file_error(ViolationRule.SYNTAX, str(error), shape)
 
 
 def _checked_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -261,11 +247,12 @@ def open_table(
     """
     kind = _file_kind(path)
     if kind in _CSV:
+        # Cells are bytes: what they mean, and whether they are UTF-8, is reported cell by cell.
         with (
             open_source(path, meter, encoding) as stream,
-            _open_csv_table(stream, _CSV[kind]) as table,
+            open_csv(stream, CsvDialect(_CSV[kind])) as csv,
         ):
-            yield table
+            yield InputTable(csv.names, csv.batches, text=True, skipped=csv.skipped)
         return
     with ExitStack() as stack:
         file = stack.enter_context(open_input_file(path))
@@ -316,13 +303,6 @@ def _open_arrow(stack: ExitStack, file: IO[bytes]) -> InputTable:
     arrow = stack.enter_context(pa.ipc.open_file(file))
     batches = (arrow.get_batch(number) for number in range(arrow.num_record_batches))
     return InputTable(arrow.schema.names, batches)
-
-
-@contextmanager
-def _open_csv_table(stream: IO[bytes], delimiter: str) -> Iterator[InputTable]:
-    """Read cells as bytes: what they mean, and whether they are UTF-8, is reported cell by cell."""
-    with open_csv(stream, CsvDialect(delimiter)) as file:
-        yield InputTable(file.names, file.batches, text=True, skipped=file.skipped)
 
 
 # --- in memory ---------------------------------------------------------------------------------
