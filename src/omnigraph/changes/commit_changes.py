@@ -173,8 +173,8 @@ def _type_id(snapshot: Snapshot, type_: AcceptedType) -> str:
 
 
 def _with_type_id(change: Change, type_id: str) -> EntityChange:
-    known = {field.name: getattr(change, field.name) for field in fields(change)}
-    return EntityChange(**known, type_id=type_id)
+    facts = {field.name: getattr(change, field.name) for field in fields(change)}
+    return EntityChange(**facts, type_id=type_id)
 
 
 def _type_changes(

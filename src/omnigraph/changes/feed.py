@@ -49,9 +49,9 @@ class FeedRequest:
 
     def __post_init__(self) -> None:
         """Refuse two places to go on from."""
-        given = [n for n in ("start", "cursor", "page_token") if getattr(self, n) is not None]
-        if len(given) > 1:
-            message = f"{' and '.join(given)} exclude each other: give one"
+        positions = [n for n in ("start", "cursor", "page_token") if getattr(self, n) is not None]
+        if len(positions) > 1:
+            message = f"{' and '.join(positions)} exclude each other: give one"
             raise InvalidInput(message, code="feed_position_ambiguous")
 
 
@@ -98,8 +98,8 @@ def poll(manifest: Manifest, asked: FeedRequest) -> FeedPage:
     at = _find_position(line, asked)
     schemas = (line.commit(place).schema_hash for place in (at.done, -1))
     sight = asked.scope.sight
-    known = [apply_scope_to_schema(manifest, address, line.state, sight) for address in schemas]
-    check_filter_types(asked.scope, known)
+    reduced = [apply_scope_to_schema(manifest, address, line.state, sight) for address in schemas]
+    check_filter_types(asked.scope, reduced)
     return _FeedPageBuilder(line, asked, at).next()
 
 

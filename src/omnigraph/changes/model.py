@@ -56,9 +56,9 @@ class Change:
         names = dict.fromkeys([*one.properties, *other.properties])
         # Zero and negative zero are equal and not the same.
         pairs = ((n, one.properties.get(n), other.properties.get(n)) for n in names)
-        found = [name for name, old, new in pairs if repr(old) != repr(new)]
+        properties = [name for name, old, new in pairs if repr(old) != repr(new)]
         ends = zip(("from", "to"), one.endpoints or (), other.endpoints or (), strict=False)
-        return [*(name for name, old, new in ends if old != new), *found]
+        return [*(name for name, old, new in ends if old != new), *properties]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -103,20 +103,20 @@ def parse_change_filter(
     ops: Sequence[str] | None = None,
 ) -> ChangeFilter:
     """Return the scope some words ask for; asking for every kind or op is asking for none."""
-    asked = frozenset(_parse_word("kind", kind, ENTITY_KINDS) for kind in _parse_list(kinds))
-    wanted = frozenset(_parse_word("op", op, tuple(ChangeOp)) for op in _parse_list(ops))
+    chosen_kinds = frozenset(_parse_word("kind", kind, ENTITY_KINDS) for kind in _parse_list(kinds))
+    chosen_ops = frozenset(_parse_word("op", op, tuple(ChangeOp)) for op in _parse_list(ops))
     return ChangeFilter(
-        kinds=frozenset() if len(asked) == len(ENTITY_KINDS) else asked,
+        kinds=frozenset() if len(chosen_kinds) == len(ENTITY_KINDS) else chosen_kinds,
         types=frozenset(_parse_list(types)),
-        ops=frozenset() if len(wanted) == len(ChangeOp) else wanted,
+        ops=frozenset() if len(chosen_ops) == len(ChangeOp) else chosen_ops,
     )
 
 
 def check_filter_types(scope: ChangeFilter, schemas: Iterable[AcceptedSchema]) -> None:
     """Raise NotFound for a type that none of the schemas has."""
-    known = {t.name for schema in schemas for kind in ENTITY_KINDS for t in schema.of_kind(kind)}
-    for name in sorted(scope.types - known):
-        hint = did_you_mean(name, known)
+    names = {t.name for schema in schemas for kind in ENTITY_KINDS for t in schema.of_kind(kind)}
+    for name in sorted(scope.types - names):
+        hint = did_you_mean(name, names)
         message = f"unknown type '{name}'" + (f": {hint}" if hint else "")
         raise NotFound(message, code="unknown_type", type=name)
 
@@ -125,9 +125,9 @@ def _parse_list(words: Sequence[str] | None) -> Sequence[str]:
     return (words,) if isinstance(words, str) else words or ()
 
 
-def _parse_word(what: str, word: str, known: Sequence[_WordT]) -> _WordT:
-    found = next((value for value in known if value == word), None)
-    if found is None:
-        message = f"unknown {what} '{word}': {did_you_mean(word, known)}"
+def _parse_word(what: str, word: str, words: Sequence[_WordT]) -> _WordT:
+    member = next((value for value in words if value == word), None)
+    if member is None:
+        message = f"unknown {what} '{word}': {did_you_mean(word, words)}"
         raise InvalidInput(message, code=f"unknown_{what}", **{what: word})
-    return found
+    return member

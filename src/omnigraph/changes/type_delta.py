@@ -72,7 +72,7 @@ def _compare(
     if after is not None:
         ids = ids.filter(pc.greater(ids, after))
     ids = ids.take(pc.sort_indices(ids))
-    addresses = [_find_addresses(found, ids) for found in places]
+    addresses = [_find_addresses(rows, ids) for rows in places]
     has_blobs = any(view is not None and blob_properties(view.type) for view in (old, new))
     step = BLOB_ENTITY_BATCH if has_blobs else ENTITY_BATCH
     for start in range(0, len(ids), step):
@@ -128,12 +128,12 @@ def _all_rows(view: DatasetView | None) -> pa.Table:
 _NO_ROWS = pa.table({"id": pa.array([], pa.string()), ROW_ADDRESS: pa.array([], pa.uint64())})
 
 
-def _find_addresses(found: pa.Table, ids: pa.Array) -> pa.Array:
+def _find_addresses(rows: pa.Table, ids: pa.Array) -> pa.Array:
     """Return where each id was found, null where it was not."""
     return (
-        found[ROW_ADDRESS]
+        rows[ROW_ADDRESS]
         .combine_chunks()
-        .take(pc.index_in(ids, value_set=found["id"].combine_chunks()))
+        .take(pc.index_in(ids, value_set=rows["id"].combine_chunks()))
     )
 
 
@@ -154,7 +154,7 @@ def _drop_equal(delta: TypeDelta, old: AcceptedType, new: AcceptedType) -> TypeD
 
 def same_rows(before: pa.Table, after: pa.Table, old: AcceptedType, new: AcceptedType) -> Mask:
     """Return row by row whether two entities are the same; a property one type lacks is null."""
-    found = np.ones(before.num_rows, np.bool_)
+    mask = np.ones(before.num_rows, np.bool_)
     former = {id_: name for name, id_ in old.property_ids.items()}
     pairs = [(former.get(id_), name) for name, id_ in new.property_ids.items()]
     ends = ("src", "dst") if new.kind is TypeKind.EDGE else ()
@@ -163,8 +163,8 @@ def same_rows(before: pa.Table, after: pa.Table, old: AcceptedType, new: Accepte
         left = pa.nulls(before.num_rows, right.type) if one is None else before[one]
         if left.type != right.type:
             left = pc.cast(left, right.type)
-        found &= same_values(left, right)
-    return found
+        mask &= same_values(left, right)
+    return mask
 
 
 def _drop_rows(rows: pa.Table, places: np.ndarray) -> pa.Table:

@@ -108,10 +108,10 @@ def _parent_versions(history: CommitHistory, key: DatasetKey) -> dict[int, _Pare
 
     A merge may publish a version that was made on the branch it merged; who was first made it.
     """
-    found: dict[int, _ParentVersion] = {}
+    parents: dict[int, _ParentVersion] = {}
     shown: dict[CommitId, DatasetEntry | None] = {}
-    made = [c for c, entries in history.published.items() if key in entries]
-    for commit_id in sorted(made, key=lambda c: (_is_merge(history, c), c)):
+    commits = [c for c, entries in history.published.items() if key in entries]
+    for commit_id in sorted(commits, key=lambda c: (_is_merge(history, c), c)):
         row = history.commits.get(commit_id)
         before = (
             _published_version(history, key, row.commit.parents[0], shown)
@@ -120,8 +120,8 @@ def _parent_versions(history: CommitHistory, key: DatasetKey) -> dict[int, _Pare
         )
         if row is not None and before is not None:
             origin = _ParentVersion(before, row.commit.operation == MAINTENANCE_OPERATION)
-            found.setdefault(history.published[commit_id][key].physical, origin)
-    return found
+            parents.setdefault(history.published[commit_id][key].physical, origin)
+    return parents
 
 
 def _is_merge(history: CommitHistory, commit_id: CommitId) -> bool:
@@ -146,9 +146,9 @@ def _published_version(
             shown[current] = entry
         else:
             current = row.commit.parents[0] if row and row.commit.parents else None
-    found = None if current is None else shown[current]
-    shown.update(dict.fromkeys(trail, found))
-    return found
+    version = None if current is None else shown[current]
+    shown.update(dict.fromkeys(trail, version))
+    return version
 
 
 # ----------------------------------------------------------------------
@@ -184,7 +184,7 @@ class FirstParentHistory:
 
     def place(self, commit_id: str) -> int | None:
         """Return where a commit stands, None when it is not on the line."""
-        return next((i for i, known in enumerate(self.commits) if known == commit_id), None)
+        return next((i for i, id_ in enumerate(self.commits) if id_ == commit_id), None)
 
     def snapshots(self, start: int, stop: int) -> list[Snapshot]:
         """Return the states of some commits."""

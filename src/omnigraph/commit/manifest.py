@@ -228,10 +228,10 @@ def branch_not_found_error(name: str) -> OmniError:
     return NotFound(f"branch '{name}' does not exist", code="branch_not_found", branch=name)
 
 
-def unknown_branch_error(name: str, known: Collection[str]) -> OmniError:
+def unknown_branch_error(name: str, names: Collection[str]) -> OmniError:
     """Return the error for opening a branch that does not exist; it explains how to create it."""
     trimmed = name.strip()
-    nearest = nearest_name(trimmed, known)
+    nearest = nearest_name(trimmed, names)
     hint = "" if nearest is None else f" (did you mean '{nearest}'?)"
     message = f"branch '{trimmed}' does not exist{hint}; pass create=True or from_=… to create it"
     return NotFound(message, code="branch_not_found", branch=trimmed)

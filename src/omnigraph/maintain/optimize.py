@@ -226,11 +226,11 @@ class _OptimizeRun:
         if not entry.rows:
             return report
         with manifest.reading(table_key, entry) as base:
-            made = self._compact(base, path, report) if self._compacting else base
-            made = self._index(made, path, (type_, entry), report)
-        if made is not base:
-            physical = int(made.version)
-            manifest.datasets.keep(path, made)
+            staged = self._compact(base, path, report) if self._compacting else base
+            staged = self._index(staged, path, (type_, entry), report)
+        if staged is not base:
+            physical = int(staged.version)
+            manifest.datasets.keep(path, staged)
             new = StagedDataset(table_key, *entry.key, entry.physical, physical, entry.rows)
             report.staged = with_checksums(manifest.datasets, new)
             manifest.datasets.observe("maintenance: staged")
@@ -241,12 +241,12 @@ class _OptimizeRun:
         if not tasks:
             return base
         done = self._executor.rewrite(base, DatasetVersionRef(path, int(base.version)), tasks)
-        made, report.fragments_removed, report.fragments_added = stage_compaction(base, done)
-        return made
+        staged, report.fragments_removed, report.fragments_added = stage_compaction(base, done)
+        return staged
 
     def _index(
         self,
-        made: Any,  # noqa: ANN401 - Lance handles
+        staged: Any,  # noqa: ANN401 - Lance handles
         path: str,
         of: tuple[AcceptedType, DatasetEntry],
         report: DatasetMaintenance,
@@ -255,19 +255,19 @@ class _OptimizeRun:
         tasks: dict[str, IndexTask] = {}
         for column, kind in required_indexes(type_, entry.rows):
             metric = vector_metric(type_.definition, column)
-            task = StagedView(type_, made).index_task(column, kind, metric)
+            task = StagedView(type_, staged).index_task(column, kind, metric)
             if task is not None:
                 tasks[f"{column}:{kind}"] = task
         if not tasks:
-            return made
-        place = DatasetVersionRef(path, int(made.version))
-        built = self._executor.index(made, place, list(tasks.values()))
+            return staged
+        place = DatasetVersionRef(path, int(staged.version))
+        built = self._executor.index(staged, place, list(tasks.values()))
         pairs = zip(tasks.values(), built, strict=True)
-        whole = [merge_segments(made, task, segments) for task, segments in pairs]
+        whole = [merge_segments(staged, task, segments) for task, segments in pairs]
         for (name, task), segment in zip(tasks.items(), whole, strict=True):
-            made = add_index(made, task, segment)
+            staged = add_index(staged, task, segment)
             report.indexes_built.append(name)
-        return made
+        return staged
 
 
 def _restore_latest(

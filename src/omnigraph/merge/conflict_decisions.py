@@ -58,17 +58,17 @@ class ConflictDecisions:
             raise InvalidInput(message, code="decision_unused", entities=unused)
 
 
-def parse_decisions(given: str | Mapping[str, Any] | None) -> ConflictDecisions:
+def parse_decisions(decisions: str | Mapping[str, Any] | None) -> ConflictDecisions:
     """Read decisions: `source`, `target`, JSON text, or its values.
 
     The document has `default`, `types` by name, and `entities`: a list of `type`, `id`, and `take`
     (a side, or sides by property) or `set` (values by property), or both.
     """
-    if given is None:
+    if decisions is None:
         return ConflictDecisions()
-    if isinstance(given, str) and given in list(WinningSide):
-        return ConflictDecisions(default=WinningSide(given))
-    document = _parse_json(given) if isinstance(given, str) else given
+    if isinstance(decisions, str) and decisions in list(WinningSide):
+        return ConflictDecisions(default=WinningSide(decisions))
+    document = _parse_json(decisions) if isinstance(decisions, str) else decisions
     problems: list[str] = []
     if not isinstance(document, Mapping):
         raise _invalid_decision(["expected a JSON object"])
@@ -86,9 +86,9 @@ def parse_decisions(given: str | Mapping[str, Any] | None) -> ConflictDecisions:
         problems.append("`entities` must be a list")
         listed = []
     for number, entry in enumerate(listed):
-        found = _parse_entity(entry, f"entities[{number}]", problems)
-        if found is not None:
-            entities[found[0]] = found[1]
+        parsed = _parse_entity(entry, f"entities[{number}]", problems)
+        if parsed is not None:
+            entities[parsed[0]] = parsed[1]
     if problems:
         raise _invalid_decision(problems)
     return ConflictDecisions(default, {n: w for n, w in winners.items() if w is not None}, entities)
@@ -114,9 +114,9 @@ def _parse_entity(
     winner = None
     if isinstance(take, Mapping):
         for name, side in take.items():
-            found = _parse_winner(side, f"{where}.take.{name}", problems)
-            if found is not None:
-                properties[name] = found
+            property_winner = _parse_winner(side, f"{where}.take.{name}", problems)
+            if property_winner is not None:
+                properties[name] = property_winner
     elif take is not None:
         winner = _parse_winner(take, f"{where}.take", problems)
     return (type_name, id_), ConflictDecision(winner, properties, values)

@@ -98,8 +98,8 @@ def describe_divergence(verdict: MergeVerdict, id_: str) -> tuple[ConflictKind, 
 
 def rule_conflicts(violations: Iterable[Violation]) -> list[Conflict]:
     """Return what the validator reports about the merged state as conflicts, each of them once."""
-    found = (_rule_conflict(violation) for violation in violations)
-    return list({(c.kind, c.type, c.id, c.message): c for c in found}.values())
+    conflicts = (_rule_conflict(violation) for violation in violations)
+    return list({(c.kind, c.type, c.id, c.message): c for c in conflicts}.values())
 
 
 def _rule_conflict(violation: Violation) -> Conflict:

@@ -119,10 +119,10 @@ class _MergeRun:
     def complete(self, staged: StagedCommit) -> StagedCommit:
         """Say where the changes come from, and what the schema becomes."""
         parents = (self._source.commit_id,)
-        made = replace(
+        staged_merge = replace(
             staged, merged_parents=parents, history=self._history, last_cleanup=self._last_cleanup
         )
-        return self._evolved.complete(self._manifest, made)
+        return self._evolved.complete(self._manifest, staged_merge)
 
 
 def revert(

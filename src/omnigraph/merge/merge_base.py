@@ -69,24 +69,22 @@ class CommitGraph:
 
     def bases(self, one: CommitId, other: CommitId) -> tuple[Snapshot, ...]:
         """Return the best common ancestors of two commits."""
-        found = merge_bases(self.commits, one, other)
-        return tuple(snapshot_of_commit(self.manifest, commit_id) for commit_id in found)
+        ancestors = merge_bases(self.commits, one, other)
+        return tuple(snapshot_of_commit(self.manifest, commit_id) for commit_id in ancestors)
 
     def common(
         self, bases: Sequence[Snapshot], shape: RowSchema, ids: pa.Array
     ) -> tuple[AlignedRows, Mask]:
         """Return entities as several ancestors together have them, and for which there is none."""
-        found = read_entities(self.manifest, bases[0], shape, ids)
+        rows = read_entities(self.manifest, bases[0], shape, ids)
         undecided = np.zeros(len(ids), np.bool_)
         for other in bases[1:]:
             theirs = read_entities(self.manifest, other, shape, ids)
             older = self.bases(bases[0].commit_id, other.commit_id)
-            base, unknown = (
-                self.common(older, shape, ids) if older else (found, ~found.same(theirs))
-            )
-            found, torn = _merge_base_rows(base, found, theirs)
-            undecided |= torn | (unknown & ~found.same(theirs))
-        return found, undecided
+            base, unknown = self.common(older, shape, ids) if older else (rows, ~rows.same(theirs))
+            rows, torn = _merge_base_rows(base, rows, theirs)
+            undecided |= torn | (unknown & ~rows.same(theirs))
+        return rows, undecided
 
 
 def _merge_base_rows(

@@ -127,13 +127,13 @@ class MergeChanges:
         same = self._same_models(side, change)
         self.committed.types_read.add(shape.table_key)
         for states in self._three_way_rows(side, shape):
-            made = combiner.combine(states)
-            conflicts += made.conflicts
-            adopted &= made.is_source
-            inserted.append(made.inserted)
-            if made.rows.num_rows:
-                change.batches.append(RowBatch(made.rows, kept=same - made.decided))
-            change.deleted.update(dict.fromkeys(made.deleted))
+            combined = combiner.combine(states)
+            conflicts += combined.conflicts
+            adopted &= combined.is_source
+            inserted.append(combined.inserted)
+            if combined.rows.num_rows:
+                change.batches.append(RowBatch(combined.rows, kept=same - combined.decided))
+            change.deleted.update(dict.fromkeys(combined.deleted))
         if adopted and (not change.is_empty or side.entry.key in self.added):
             change.adopted = side.entry
         elif self.sharing and sum(map(len, inserted)) >= MIN_SHARED_INSERTS:
@@ -166,10 +166,10 @@ class MergeChanges:
         if base is None or self.source.head.schema_hash != self._schema_hash:
             return []
         with base.open() as old, side.open() as new:
-            found = added_fragments(old, new)
+            fragments = added_fragments(old, new)
         return [
             (fragment, ids)
-            for fragment, ids in found
+            for fragment, ids in fragments
             if pc.all(pc.is_in(ids, value_set=inserted)).as_py()
         ]
 

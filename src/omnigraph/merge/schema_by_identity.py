@@ -78,8 +78,8 @@ def _declaration_parts(
 
 
 def _reference(schema: AcceptedSchema, kind: TypeKind, name: Name) -> str:
-    found = schema.find(kind, name.text)
-    return name.text if found is None else f"#{found.id}"
+    type_ = schema.find(kind, name.text)
+    return name.text if type_ is None else f"#{type_.id}"
 
 
 def _annotation_parts(annotations: Iterable[AnnotationDecl], type_: AcceptedType) -> SchemaParts:
@@ -109,8 +109,10 @@ def _constraint_parts(members: Iterable[Member], type_: AcceptedType) -> SchemaP
                 for a in member.arguments
             )
             columns = tuple(sorted(a.text for a in arguments if isinstance(a, Name)))
-            made = replace(member, arguments=arguments)
-            groups.setdefault((CONSTRAINT, member.name.text, columns), {})[repr(made)] = made
+            constraint = replace(member, arguments=arguments)
+            groups.setdefault((CONSTRAINT, member.name.text, columns), {})[repr(constraint)] = (
+                constraint
+            )
     return {
         key: next(iter(group.values())) if len(group) == 1 else group
         for key, group in groups.items()

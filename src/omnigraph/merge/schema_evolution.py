@@ -118,8 +118,8 @@ def _align_before(delta: TypeDelta, name: str | None, type_: pa.DataType) -> pa.
     if name is None or not delta.before.num_rows:
         return pa.chunked_array([pa.nulls(delta.after.num_rows, type_)])
     places = pc.index_in(delta.after["id"], value_set=delta.before["id"].combine_chunks())
-    found = delta.before[name].take(places)
-    return found if found.type == type_ else pc.cast(found, type_)
+    values = delta.before[name].take(places)
+    return values if values.type == type_ else pc.cast(values, type_)
 
 
 def _is_default(delta: TypeDelta, column: pa.ChunkedArray, property_: Property) -> Mask:
@@ -127,8 +127,8 @@ def _is_default(delta: TypeDelta, column: pa.ChunkedArray, property_: Property) 
     default = default_value(property_)
     if default is None:
         return np.zeros(len(column), np.bool_)
-    known = pc.is_in(delta.after["id"], value_set=delta.before["id"].combine_chunks())
-    is_new: Mask = ~np.asarray(known)
+    existing = pc.is_in(delta.after["id"], value_set=delta.before["id"].combine_chunks())
+    is_new: Mask = ~np.asarray(existing)
     return is_new & same_values(column, to_column([default] * len(column), property_.type))
 
 
@@ -188,15 +188,15 @@ class EvolvedTarget:
 
     def _based(self, manifest: Manifest, dataset: StagedDataset) -> StagedDataset:
         """Return a dataset as a change of what the target had, with all files that are new."""
-        known = self.before.head.datasets.get(dataset.key)
-        if known is not None:
-            return with_checksums(manifest.datasets, replace(dataset, expected=known.physical))
+        entry = self.before.head.datasets.get(dataset.key)
+        if entry is not None:
+            return with_checksums(manifest.datasets, replace(dataset, expected=entry.physical))
         return replace(dataset, expected=None, location=dataset.path)
 
     def _reshaped(self) -> Iterator[StagedDataset]:
         for key, entry in self.after.entries().items():
-            known = self.before.head.datasets.get(entry.key)
-            if known is None or known.physical != entry.physical:
+            earlier = self.before.head.datasets.get(entry.key)
+            if earlier is None or earlier.physical != entry.physical:
                 yield StagedDataset(
                     key, *entry.key, entry.physical, entry.physical, entry.rows, location=""
                 )
@@ -251,9 +251,9 @@ def _stage_columns(
                 rules.append((old, new, asked))
             if needs_reshaping(old, new):
                 with manifest.reading(old.entity, entry) as handle:
-                    made = reshape_dataset(handle, new, hard=False)
-                manifest.datasets.keep(entry.path(new.entity), made)
-                entry = replace(entry, physical=int(made.version))
+                    reshaped = reshape_dataset(handle, new, hard=False)
+                manifest.datasets.keep(entry.path(new.entity), reshaped)
+                entry = replace(entry, physical=int(reshaped.version))
         entries[entry.key] = entry
     dropped = tuple(t for t in target.types() if merged.accepted.by_id(t.id) is None)
     after = _evolved_snapshot(target, merged, entries)

@@ -66,10 +66,10 @@ def merge_schemas(bases: Sequence[Snapshot], source: Snapshot, target: Snapshot)
         if merged == parts and not merge.conflicts:
             # Its text is the author's, with comments.
             return MergedSchema(side.schema, side.schema_source)
-    made = merge.assembled(merged)
-    if made is None:
+    schema = merge.assembled(merged)
+    if schema is None:
         raise SchemaConflicts(merge.conflicts)
-    return made
+    return schema
 
 
 def _schema_parts(snapshot: Snapshot) -> SchemaParts:
@@ -78,11 +78,11 @@ def _schema_parts(snapshot: Snapshot) -> SchemaParts:
 
 def _union_parts(one: SchemaParts, other: SchemaParts) -> SchemaParts:
     """Return parts with those that only another state has."""
-    made = {**other, **one}
+    union = {**other, **one}
     for key in one.keys() & other.keys():
         if isinstance(one[key], dict) and isinstance(other[key], dict):
-            made[key] = _union_parts(one[key], other[key])
-    return made
+            union[key] = _union_parts(one[key], other[key])
+    return union
 
 
 def _three_way(base: Any, source: Any, target: Any) -> tuple[bool, Any]:  # noqa: ANN401
@@ -132,9 +132,9 @@ class _SchemaMerge:
 
     def _part(self, path: tuple[Any, ...], base: Any, source: Any, target: Any) -> Any:  # noqa: ANN401
         """Merge one part; None means that it is absent."""
-        decided, found = _three_way(base, source, target)
+        decided, value = _three_way(base, source, target)
         if decided:
-            return found
+            return value
         if isinstance(source, dict) and isinstance(target, dict):
             return self._mapping(path, base if isinstance(base, dict) else {}, source, target)
         type_name = self._name(path[0])
@@ -208,8 +208,8 @@ class _SchemaMerge:
     def _sides(self, type_id: int) -> list[AcceptedType | None]:
         """Return a type of the base, of the source and of the target."""
         schemas = (*self.bases, self.source, self.target)
-        *known, source, target = (schema.by_id(TypeId(type_id)) for schema in schemas)
-        return [next((type_ for type_ in known if type_ is not None), None), source, target]
+        *bases, source, target = (schema.by_id(TypeId(type_id)) for schema in schemas)
+        return [next((type_ for type_ in bases if type_ is not None), None), source, target]
 
     def _property_names(self, type_id: int, parts: SchemaParts) -> dict[int, str]:
         """Return the properties a type has by then, those of its interfaces included."""

@@ -40,30 +40,30 @@ def to_target_schema(rows: pa.Table, type_: AcceptedType, shape: RowSchema) -> p
     former = {id_: name for name, id_ in type_.property_ids.items()}
     columns = {name: rows[name] for name in shape.system}
     for name, id_ in shape.type.property_ids.items():
-        wanted = shape.schema.field(name).type
+        arrow = shape.schema.field(name).type
         if id_ not in former:
             default = default_value(shape.properties[name])
             columns[name] = to_column([default] * rows.num_rows, shape.properties[name].type)
         else:
             column = rows[former[id_]]
             columns[name] = (
-                column if column.type == wanted else _cast_column(column, wanted, shape, name)
+                column if column.type == arrow else _cast_column(column, arrow, shape, name)
             )
     return pa.table(columns)
 
 
 def _cast_column(
-    column: pa.ChunkedArray, wanted: pa.DataType, shape: RowSchema, name: str
+    column: pa.ChunkedArray, arrow: pa.DataType, shape: RowSchema, name: str
 ) -> pa.ChunkedArray:
     """Return values in the type they have here; what a narrower type cannot hold is refused."""
     try:
-        made = pc.cast(column, wanted)
-        lost = np.flatnonzero(~same_values(pc.cast(made, column.type), column))
+        converted = pc.cast(column, arrow)
+        lost = np.flatnonzero(~same_values(pc.cast(converted, column.type), column))
     except pa.ArrowInvalid:
-        made, wraps = None, pc.cast(column, wanted, safe=False)
+        converted, wraps = None, pc.cast(column, arrow, safe=False)
         lost = np.flatnonzero(~same_values(pc.cast(wraps, column.type, safe=False), column))
-    if made is not None and not len(lost):
-        return made
+    if converted is not None and not len(lost):
+        return converted
     values = "1 value does" if len(lost) == 1 else f"{len(lost)} values do"
     message = (
         f"{shape.name}.{name}: {values} not fit {shape.properties[name].type}; "
@@ -80,10 +80,10 @@ class AlignedRows:
     present: Mask
 
     @classmethod
-    def of(cls, ids: pa.Array, found: pa.Table) -> AlignedRows:
+    def of(cls, ids: pa.Array, rows: pa.Table) -> AlignedRows:
         """Align what was found of some ids."""
-        places = pc.index_in(ids, value_set=found["id"].combine_chunks())
-        return cls(found.take(places), np.asarray(places.is_valid()))
+        places = pc.index_in(ids, value_set=rows["id"].combine_chunks())
+        return cls(rows.take(places), np.asarray(places.is_valid()))
 
     def at_places(self, places: np.ndarray) -> AlignedRows:
         """Return some of the entities."""
@@ -186,18 +186,20 @@ class RowCombiner:
         for place in np.flatnonzero(~settled).tolist():
             one = states.at(torn[place : place + 1])
             decided |= self._given(one)
-            made = self._decided(one, both.slice(place, 1), clashes[place])
-            if made is None:
+            row = self._decided(one, both.slice(place, 1), clashes[place])
+            if row is None:
                 verdict = MergeVerdict(verdicts[torn[place]])
                 conflicts.append(self._conflict(one, verdict, clashes[place]))
-            elif made.num_rows:
-                rows.append(made)
+            elif row.num_rows:
+                rows.append(row)
             elif one.target.present[0]:
                 deleted += one.ids.to_pylist()
         is_source = bool((taken | sides.source_is_target).all())
         inserted = states.ids.filter(pa.array(taken & ~states.base.present))
-        given = frozenset(decided)
-        return CombinedRows(pa.concat_tables(rows), deleted, conflicts, is_source, inserted, given)
+        decided_names = frozenset(decided)
+        return CombinedRows(
+            pa.concat_tables(rows), deleted, conflicts, is_source, inserted, decided_names
+        )
 
     def _given(self, one: ThreeWayRows) -> set[str]:
         """Return the properties to which a reviewer gave values in an entity."""
@@ -234,20 +236,20 @@ class RowCombiner:
         return pa.table(columns), named
 
     def _paired(
-        self, states: ThreeWayRows, merged: pa.Table, given: Collection[str] = frozenset()
+        self, states: ThreeWayRows, merged: pa.Table, decided: Collection[str] = frozenset()
     ) -> pa.Table:
         """Return entities without the vectors that neither side has beside the same text.
 
-        `given` are properties that a reviewer gave values to.
+        `decided` are properties that a reviewer gave values to.
         """
         for property_, source in embedded_sources(self.shape):
-            if property_.name in given:
+            if property_.name in decided:
                 continue
-            found = np.zeros(merged.num_rows, np.bool_)
+            is_paired = np.zeros(merged.num_rows, np.bool_)
             for side in (states.source, states.target):
                 pair = [same_values(side.rows[n], merged[n]) for n in (property_.name, source)]
-                found |= pair[0] & pair[1]
-            merged = clear_vectors(merged, property_.name, ~found)
+                is_paired |= pair[0] & pair[1]
+            merged = clear_vectors(merged, property_.name, ~is_paired)
         return merged
 
     def _decided(
@@ -278,10 +280,10 @@ class RowCombiner:
 
     def _check(self, decision: ConflictDecision) -> None:
         """Refuse decisions about properties that do not exist."""
-        known = set(self.shape.schema.names) - {"id"}
+        columns = set(self.shape.schema.names) - {"id"}
         settable = set(self.shape.properties)
         for name in {*decision.properties, *decision.values}:
-            allowed = settable if name in decision.values else known
+            allowed = settable if name in decision.values else columns
             if name not in allowed:
                 hint = did_you_mean(name, allowed)
                 message = f"{self.shape.name} has no property `{name}` to decide about"

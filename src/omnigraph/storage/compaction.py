@@ -49,31 +49,31 @@ def stage_compaction(base: LanceDataset, results: Sequence[str]) -> tuple[LanceD
         pairs = zip(old, new, strict=True)
         groups = [LanceOperation.RewriteGroup(*pair) for pair in pairs]
         operation = LanceOperation.Rewrite(groups, [])
-        made = LanceDataset.commit(base, operation, read_version=base.version, detached=True)
-        return made, sum(map(len, old)), sum(map(len, new))
+        staged = LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+        return staged, sum(map(len, old)), sum(map(len, new))
 
 
-def compact_small_fragments(made: LanceDataset) -> LanceDataset:
+def compact_small_fragments(staged: LanceDataset) -> LanceDataset:
     """Compact the small fragments of a staged version, if there are many of them.
 
     Fragments covered by an index are not rewritten, because the index would lose them.
     """
     with translate_errors("compacting small fragments"):
-        if len(made.get_fragments()) < MANY_FRAGMENTS:
-            return made
-        small = _small_fragments(made)
+        if len(staged.get_fragments()) < MANY_FRAGMENTS:
+            return staged
+        small = _small_fragments(staged)
         if len(small) < MANY_FRAGMENTS:
-            return made
+            return staged
         plan = Compaction.plan(
-            made, {"target_rows_per_fragment": SMALL_ROWS, "materialize_deletions": False}
+            staged, {"target_rows_per_fragment": SMALL_ROWS, "materialize_deletions": False}
         )
         tasks: list[Any] = plan.tasks
         results = [
-            task.execute(made).json()
+            task.execute(staged).json()
             for task in tasks
             if {fragment.id for fragment in task.fragments} <= small
         ]
-        return stage_compaction(made, results)[0] if results else made
+        return stage_compaction(staged, results)[0] if results else staged
 
 
 def _small_fragments(handle: LanceDataset) -> set[int]:

@@ -110,11 +110,11 @@ def compare_and_swap(
             new_fragments=new,
             update_mode="rewrite_rows",
         )
-        made = LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
-    if made.version != handle.version + 1:
+        swapped = LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
+    if swapped.version != handle.version + 1:
         # Lance rebased over a commit that does not update the anchor.
         raise GraphCorrupt(_FOREIGN_WRITER)
-    return made
+    return swapped
 
 
 def next_fragment_id(handle: LanceDataset) -> int:

@@ -49,17 +49,17 @@ class RowDeletions:
 
 
 def rebase_deletions(
-    base: LanceDataset, made: LanceDataset, now: LanceDataset, new: Collection[tuple[str, ...]]
+    base: LanceDataset, staged: LanceDataset, now: LanceDataset, new: Collection[tuple[str, ...]]
 ) -> RowDeletions | None:
-    """Return the deletions that apply to `now` what `made` deleted from `base`.
+    """Return the deletions that apply to `now` what `staged` deleted from `base`.
 
     `new` are the files of fragments that were added to `now` without deletions. None if `now` has
-    rewritten rows that `made` deleted.
+    rewritten rows that `staged` deleted.
     """
     deletions = RowDeletions([], [], _NO_ADDRESSES)
     addresses = [_NO_ADDRESSES]
     with translate_errors("comparing versions"):
-        before, after, later = (_fragments_by_files(handle) for handle in (base, made, now))
+        before, after, later = (_fragments_by_files(handle) for handle in (base, staged, now))
         changed = [files for files in before if _fragments_differ(before[files], after.get(files))]
         if not all(files in later for files in changed):
             return None

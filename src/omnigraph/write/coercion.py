@@ -94,9 +94,9 @@ def coerce_column(
     rules: CoercionRules = DEFAULT_RULES,
 ) -> pa.Array:
     """Return a column as a property stores it; a value that does not fit is reported and null."""
-    made = coerce_vectorized(column, type_, text=rules.text)
-    if made is not None:
-        return made
+    converted = coerce_vectorized(column, type_, text=rules.text)
+    if converted is not None:
+        return converted
     return coerce_values(column_cells(column, type_), type_, report, rules)
 
 
@@ -163,8 +163,8 @@ def _coerce_blob(value: Any, external: ExternalBlobs) -> bytes | str | None:  # 
         return None
     if cell["data"] is None:
         external.check(cell["uri"])
-    found: bytes | str = cell["uri"] if cell["data"] is None else cell["data"]
-    return found
+    content: bytes | str = cell["uri"] if cell["data"] is None else cell["data"]
+    return content
 
 
 # --- columns as values -------------------------------------------------------------------------

@@ -197,8 +197,8 @@ class _BackfillAttempt:
 
     def _take(self, part: pa.Table) -> None:
         """Embed the texts of some entities, and gather those that changed."""
-        made = np.zeros(part.num_rows, np.bool_)
-        wanted: dict[str, npt.NDArray[np.bool_]] = {}
+        changed_rows = np.zeros(part.num_rows, np.bool_)
+        masks: dict[str, npt.NDArray[np.bool_]] = {}
         for target in self.targets:
             column = part[target.name].combine_chunks()
             empty = np.asarray(column.is_null())
@@ -211,14 +211,14 @@ class _BackfillAttempt:
                 vectors = self._vectors(part, target, where)
                 place = part.column_names.index(target.name)
                 part = part.set_column(place, target.name, replace_vectors(column, where, vectors))
-            wanted[target.name] = where
-            made |= where
+            masks[target.name] = where
+            changed_rows |= where
         first = self._gathered.rows
-        numbers = first + np.cumsum(made) - 1
+        numbers = first + np.cumsum(changed_rows) - 1
         ids = part["id"].to_pylist()
-        for name, where in wanted.items():
+        for name, where in masks.items():
             self.places[name].update((ids[row], int(numbers[row])) for row in np.flatnonzero(where))
-        changed = part.filter(pa.array(made))
+        changed = part.filter(pa.array(changed_rows))
         self._gathered.add(pa.Table.from_arrays(changed.columns, schema=self.shape.schema))
         self._meter.add_rows(changed.num_rows)
 
@@ -228,12 +228,12 @@ class _BackfillAttempt:
         ids, texts = (column.to_pylist() for column in chosen.columns)
         dimension = target.type.dimension or 0
         pairs = zip(ids, texts, strict=True)
-        known = [self._known(target, id_, text) for id_, text in pairs]
-        missing = [text for text, vector in zip(texts, known, strict=True) if vector is None]
+        earlier = [self._known(target, id_, text) for id_, text in pairs]
+        missing = [text for text, vector in zip(texts, earlier, strict=True) if vector is None]
         embedder = self._embedders[target.name]
         fresh = iter(embedder.embed(missing, dimension, Role.DOCUMENT) if missing else ())
-        found = [next(fresh) if vector is None else vector for vector in known]
-        return np.reshape(np.asarray(found, np.float32), (-1, dimension))
+        vectors = [next(fresh) if vector is None else vector for vector in earlier]
+        return np.reshape(np.asarray(vectors, np.float32), (-1, dimension))
 
     def _known(self, target: Property, id_: str, text: str) -> Sequence[float] | None:
         earlier = self._earlier

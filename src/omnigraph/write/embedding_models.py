@@ -125,7 +125,7 @@ def supplies_vectors(change: TypeChange, name: str) -> bool:
 def may_keep_vectors(change: TypeChange, name: str) -> bool:
     """Return whether rows of a change may have vectors of the entities they change."""
     return any(
-        name in batch.kept or any(name not in given for given in batch.given)
+        name in batch.kept or any(name not in names for names in batch.given)
         for batch in change.batches
     )
 

@@ -98,10 +98,10 @@ def _fixed_width_columns(columns: Sequence[_Ids]) -> list[_Ids]:
 
 def _as_bytes(column: _Ids, width: int) -> pa.ChunkedArray:
     parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    found = []
+    arrays = []
     for part in parts:
         _, offsets, data = part.buffers()
         start = int(np.frombuffer(offsets, np.int32)[part.offset]) if len(part) else 0
         piece = data.slice(start, width * len(part)) if len(part) else pa.py_buffer(b"")
-        found.append(pa.Array.from_buffers(pa.binary(width), len(part), [None, piece]))
-    return pa.chunked_array(found, pa.binary(width))
+        arrays.append(pa.Array.from_buffers(pa.binary(width), len(part), [None, piece]))
+    return pa.chunked_array(arrays, pa.binary(width))

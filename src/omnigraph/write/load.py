@@ -68,8 +68,8 @@ def parse_load_mode(word: str) -> WriteMode:
     try:
         return WriteMode(word)
     except ValueError:
-        known = ", ".join(WriteMode)
-        message = f"unknown load mode '{word}'; it is one of {known}"
+        modes = ", ".join(WriteMode)
+        message = f"unknown load mode '{word}'; it is one of {modes}"
         raise InvalidInput(message, code="load_mode_invalid") from None
 
 
@@ -238,13 +238,13 @@ def replay_changes(manifest: Manifest, request: WriteRequest, changes: ReplayedC
         rules = CoercionRules(external=ExternalBlobs.below(request.external_blobs))
         intake = RowBuilder(source.schema, spill, rules=rules)
         read_ndjson(lines_as_file(changes.lines), intake, ProgressMeter(None, None))
-        found = intake.finish(strict=False, replace=False)
-        found.findings.check()
+        change_set = intake.finish(strict=False, replace=False)
+        change_set.findings.check()
 
         def prepare(committed: CommittedState) -> ChangeSet:
             _check_same_schema(source, committed)
-            _delete_ids(found, committed, gone)
-            return found
+            _delete_ids(change_set, committed, gone)
+            return change_set
 
         commit = apply_changes(manifest, request, prepare, again=lambda: True, always=True)
     assert commit is not None, "a replay always commits"

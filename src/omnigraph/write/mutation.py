@@ -136,11 +136,11 @@ class MutationExecutor:
         values = self._values(shape, statement.values)
         tests = self._tests(statement.tests)
         pending = self._pending(shape)
-        found = self._found(shape, tests, shape.schema.names).drop_columns(ROW_ADDRESS)
+        committed = self._found(shape, tests, shape.schema.names).drop_columns(ROW_ADDRESS)
         if pending.num_rows:
-            shadowed = pc.is_in(found["id"], value_set=pending["id"].combine_chunks())
-            found = found.filter(pc.invert(shadowed))
-        rows = pa.concat_tables([found, filter_rows(pending, tests)]).sort_by("id")
+            shadowed = pc.is_in(committed["id"], value_set=pending["id"].combine_chunks())
+            committed = committed.filter(pc.invert(shadowed))
+        rows = pa.concat_tables([committed, filter_rows(pending, tests)]).sort_by("id")
         if shape.kind is TypeKind.NODE:
             self.affected_nodes += rows.num_rows
         else:
@@ -204,10 +204,10 @@ class MutationExecutor:
         if shape.key and all(key.get(name) is not None for name in shape.key):
             types = [shape.properties[name].type for name in shape.key]
             members = [to_column([key[n]], t) for n, t in zip(shape.key, types, strict=True)]
-            found = self.committed.read(shape).lookup("id", ids_from_keys(members, types), columns)
+            rows = self.committed.read(shape).lookup("id", ids_from_keys(members, types), columns)
         else:
-            found = self.committed.read(shape).select(to_filter_sql(tests), columns)
-        return filter_rows(found, tests)
+            rows = self.committed.read(shape).select(to_filter_sql(tests), columns)
+        return filter_rows(rows, tests)
 
     # --- values --------------------------------------------------------------------------------
 
@@ -218,15 +218,15 @@ class MutationExecutor:
         values: dict[str, Any] = {}
         fits = True
         for name, expression in assigned.items():
-            given = self._value(expression)
+            value = self._value(expression)
             type_ = shape.properties[name].type
             try:
-                values[name] = coerce_value(type_, given, self.rules)
+                values[name] = coerce_value(type_, value, self.rules)
             except ValueError as error:
                 fits = False
                 message = f"{shape.name}.{name}: {error}"
                 rule = ViolationRule.BLOB if type_.scalar is Scalar.BLOB else ViolationRule.VALUE
-                self._report(shape, rule, name, message, given)
+                self._report(shape, rule, name, message, value)
         return values if fits else None
 
     def _column(self, shape: RowSchema, name: str, value: Any, count: int) -> pa.Array:  # noqa: ANN401
@@ -246,12 +246,14 @@ class MutationExecutor:
                 assert_never(unreachable)
 
     def _tests(self, tests: Sequence[Compare]) -> list[PropertyTest]:
-        found = []
+        property_tests = []
         for test in tests:
             assert isinstance(test.left, PropertyRef), "a test is about a property"
             value = self._value(test.right)
-            found.append(PropertyTest(test.left.property, test.left.type, test.operator, value))
-        return found
+            property_tests.append(
+                PropertyTest(test.left.property, test.left.type, test.operator, value)
+            )
+        return property_tests
 
     def _report(
         self,
@@ -341,17 +343,17 @@ def write_blob(
     """
     type_name, id_, property_name = selector
     snapshot = apply_scope(manifest, head_snapshot(manifest, request.branch), request.rights.named)
-    found = find_type(snapshot, type_name)
-    property_ = found.definition.properties.get(property_name)
+    type_ = find_type(snapshot, type_name)
+    property_ = type_.definition.properties.get(property_name)
     if property_ is None or property_.type.scalar is not Scalar.BLOB:
-        message = f"{found.kind} type {found.name} has no Blob property '{property_name}'"
-        raise InvalidInput(message, code="not_a_blob", type=found.name)
+        message = f"{type_.kind} type {type_.name} has no Blob property '{property_name}'"
+        raise InvalidInput(message, code="not_a_blob", type=type_.name)
     test = Compare(
         PropertyRef(ENTITY, ID.name, ID.type), ComparisonOperator.EQ, Constant(id_, ID.type)
     )
     value = Constant(None if data is None else blob_text(data), property_.type)
-    kind = EntityKind(found.kind)
-    update = Update(kind, found.name, {property_name: value}, (test,))
+    kind = EntityKind(type_.kind)
+    update = Update(kind, type_.name, {property_name: value}, (test,))
     plan = MutationPlan(name="put_blob", parameters=(), statements=(update,))
 
     def prepare(committed: CommittedState) -> ChangeSet:
@@ -359,8 +361,8 @@ def write_blob(
         mutation = MutationExecutor(plan, {}, datetime.now(UTC), committed)
         changes = mutation.run()
         if not (mutation.affected_nodes or mutation.affected_edges):
-            message = f"{found.kind} {found.name} '{id_}' does not exist"
-            raise NotFound(message, code="entity_not_found", type=found.name, id=id_)
+            message = f"{type_.kind} {type_.name} '{id_}' does not exist"
+            raise NotFound(message, code="entity_not_found", type=type_.name, id=id_)
         return changes
 
     return apply_changes(manifest, request, prepare, again=lambda: True)

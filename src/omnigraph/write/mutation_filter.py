@@ -52,8 +52,8 @@ class PropertyTest:
             case ComparisonOperator.NE, None:
                 return column.is_valid()
             case operator, value:
-                [wanted] = to_column([value], self.type)
-                return pc.fill_null(_COMPARE[operator](column, wanted), False)
+                [scalar] = to_column([value], self.type)
+                return pc.fill_null(_COMPARE[operator](column, scalar), False)
 
     def filter(self) -> str:
         """Return a filter that lets through the rows that pass."""

@@ -50,9 +50,10 @@ def readable_columns(shape: RowSchema) -> list[str]:
 
 def records_by_position(shape: RowSchema, rows: pa.Table, at: Any) -> dict[int, dict[str, Any]]:  # noqa: ANN401
     """Return rows as records by their positions; `at` gives one for each row."""
-    found = rows.select([name for name in readable_columns(shape) if name in rows.column_names])
+    readable = rows.select([name for name in readable_columns(shape) if name in rows.column_names])
     return {
-        position: to_record(shape, row) for position, row in zip(at, found.to_pylist(), strict=True)
+        position: to_record(shape, row)
+        for position, row in zip(at, readable.to_pylist(), strict=True)
     }
 
 
@@ -92,8 +93,8 @@ def to_json_value(value: Any) -> Any:  # noqa: ANN401 - any value of a property,
 
 def to_json_line(document: Mapping[str, Any]) -> bytes:
     """Return a document as one line of valid JSON."""
-    known = to_json_value(dict(document))
+    values = to_json_value(dict(document))
     try:
-        return json.dumps(known, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        return json.dumps(values, ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except UnicodeEncodeError:  # half of a surrogate pair
-        return json.dumps(known, allow_nan=False).encode() + b"\n"
+        return json.dumps(values, allow_nan=False).encode() + b"\n"

@@ -73,13 +73,13 @@ def check_mutation_allowed(
     for statement in plan.statements:
         if isinstance(statement, Update | Delete):
             is_node, name = statement.kind is EntityKind.NODE, statement.type_name
-            found = shown.nodes.get(name) if is_node else shown.edges.get(name)
+            type_ = shown.nodes.get(name) if is_node else shown.edges.get(name)
             asked = [ref.property for test in statement.tests for ref in predicate_refs(test)]
-            if found is None:
+            if type_ is None:
                 unread.add(name)
             else:
-                known = found.properties.keys() | _SYSTEM_PROPERTIES
-                unread |= {f"{name}.{property_}" for property_ in asked if property_ not in known}
+                names = type_.properties.keys() | _SYSTEM_PROPERTIES
+                unread |= {f"{name}.{property_}" for property_ in asked if property_ not in names}
     if unread:
         _deny(request, f"look for {', '.join(sorted(unread))}")
 
@@ -96,9 +96,9 @@ def check_changes_allowed(
     if rights.is_everything:
         return
     shown = committed.apply_scope(rights.read).catalog
-    given = [change for change in changes.types.values() if not change.is_empty]
-    refused = {c.shape.name for c in given if not rights.change.covers(c.shape.name)}
-    for change in given:
+    changed = [change for change in changes.types.values() if not change.is_empty]
+    refused = {c.shape.name for c in changed if not rights.change.covers(c.shape.name)}
+    for change in changed:
         if change.shape.kind is TypeKind.NODE and (change.deleted or change.replace):
             edges = committed.snapshot.catalog.incident_edges(change.shape.name)
             refused |= {
@@ -134,8 +134,8 @@ def check_schema_changes_allowed(hashes: Iterable[str], request: WriteRequest) -
 
 def _deny_types(names: set[str], request: WriteRequest, committed: CommittedState) -> None:
     """Refuse to change types; those that may not even be named are not."""
-    known = committed.apply_scope(request.rights.named).catalog
-    visible = sorted(name for name in names if name in known.nodes or name in known.edges)
+    catalog = committed.apply_scope(request.rights.named).catalog
+    visible = sorted(name for name in names if name in catalog.nodes or name in catalog.edges)
     if names:
         others = [] if len(visible) == len(names) else ["types that it may not see"]
         _deny(request, f"change {', '.join([*visible, *others])}")

@@ -61,8 +61,10 @@ class ResolvedChange:
     def counts(self) -> Counts:
         """Count what happens to entities."""
         before = self.replaced["id"]
-        known = pc.is_in(self.rows["id"], value_set=_single_chunk(before)) if len(before) else None
-        updated = 0 if known is None else pc.sum(known).as_py() or 0
+        is_update = (
+            pc.is_in(self.rows["id"], value_set=_single_chunk(before)) if len(before) else None
+        )
+        updated = 0 if is_update is None else pc.sum(is_update).as_py() or 0
         return Counts(
             inserted=self.rows.num_rows - updated,
             updated=updated - self.unchanged,
@@ -86,8 +88,8 @@ def resolve_changes(changes: ChangeSet, committed: CommittedState) -> dict[str, 
 def _resolve_type(change: TypeChange, committed: CommittedState) -> ResolvedChange:
     shape = change.shape
     batches = tuple(complete_rows(batch, shape, committed) for batch in change.batches)
-    given = pa.concat_tables(batches) if batches else shape.no_rows()
-    rows = given if all(batch.fresh for batch in change.batches) else _last_by_id(given)
+    all_rows = pa.concat_tables(batches) if batches else shape.no_rows()
+    rows = all_rows if all(batch.fresh for batch in change.batches) else _last_by_id(all_rows)
     deleted = pa.array(change.deleted, pa.string())
     columns = ["id", "src"] if _has_cardinality(shape) else ["id"]
     if change.replace:
@@ -95,9 +97,10 @@ def _resolve_type(change: TypeChange, committed: CommittedState) -> ResolvedChan
         stays = pc.is_in(replaced["id"], value_set=_single_chunk(rows["id"]))
         removed = _single_chunk(replaced["id"].filter(pc.invert(stays)))
         return ResolvedChange(change, batches, rows, replaced, removed)
-    known = [batch.rows["id"] for batch in change.batches if not batch.fresh]
-    wanted = pa.chunked_array([*(chunk for ids in known for chunk in ids.chunks), deleted])
-    replaced = committed.read(shape).lookup("id", wanted, columns)
+    columns_given = [batch.rows["id"] for batch in change.batches if not batch.fresh]
+    chunks = (chunk for column in columns_given for chunk in column.chunks)
+    ids = pa.chunked_array([*chunks, deleted])
+    replaced = committed.read(shape).lookup("id", ids, columns)
     removed = ids_except(deleted, rows["id"]) if len(deleted) else deleted
     return ResolvedChange(change, batches, rows, replaced, removed)
 
@@ -116,14 +119,16 @@ def complete_rows(batch: RowBatch, shape: RowSchema, committed: CommittedState) 
     if INPUT_POSITION not in rows.column_names:
         rows = rows.append_column(INPUT_POSITION, pa.nulls(rows.num_rows, pa.int64()))
     if batch.given:
-        names = [n for n in shape.properties if any(n not in given for given in batch.given)]
+        names = [
+            n for n in shape.properties if any(n not in properties for properties in batch.given)
+        ]
         texts = [source for property_, source in embedded_sources(shape) if property_.name in names]
-        wanted = list(dict.fromkeys(["id", *names, *texts]))
-        kept = committed.read(shape).lookup("id", rows["id"], wanted)
+        columns = list(dict.fromkeys(["id", *names, *texts]))
+        kept = committed.read(shape).lookup("id", rows["id"], columns)
         where = pc.index_in(rows["id"], value_set=_single_chunk(kept["id"]))
         lacking = {}
         for name in names:
-            lacks = pa.array([name not in given for given in batch.given]).take(
+            lacks = pa.array([name not in properties for properties in batch.given]).take(
                 rows[GIVEN_PROPERTIES]
             )
             lacking[name] = pc.and_(lacks, where.is_valid())
@@ -237,8 +242,10 @@ def drop_unchanged_rows(image: ResolvedChange, committed: CommittedState) -> Res
 def _changes_recorded_model(image: ResolvedChange, committed: CommittedState) -> bool:
     """Return whether a change names a model of vectors that is not the one recorded."""
     change, names = image.change, [p.name for p in vector_properties(image.shape)]
-    given = {name: change.supplied_model(name) for name in names if supplies_vectors(change, name)}
-    models = {name: model for name, model in (given | change.made).items() if model is not None}
+    supplied = {
+        name: change.supplied_model(name) for name in names if supplies_vectors(change, name)
+    }
+    models = {name: model for name, model in (supplied | change.made).items() if model is not None}
     view = committed.view(image.shape)
     return any(view.embedding_model(name) != model for name, model in models.items())
 
@@ -255,9 +262,9 @@ class _CommittedRowComparison:
     def same(self) -> Mask:
         """Return which rows of the change are exactly those that are committed."""
         rows, replaced = self.image.rows, self.image.replaced
-        found = np.zeros(rows.num_rows, np.bool_)
+        mask = np.zeros(rows.num_rows, np.bool_)
         if not replaced.num_rows or not rows.num_rows:
-            return found
+            return mask
         where = pc.index_in(rows["id"], value_set=replaced["id"].combine_chunks())
         places: _RowNumbers = np.flatnonzero(np.asarray(where.is_valid()))
         addresses = replaced[ROW_ADDRESS].take(where.drop_null()).to_numpy()
@@ -268,23 +275,23 @@ class _CommittedRowComparison:
             ]
             alike = np.concatenate([np.zeros(0, np.bool_), *masks])
             places, addresses = places[alike], addresses[alike]
-        found[places] = True
-        return found
+        mask[places] = True
+        return mask
 
     def _alike(self, names: Sequence[str], places: _RowNumbers, addresses: Any) -> Mask:  # noqa: ANN401
         """Return which of some rows are the same in some columns."""
         old = self.committed.view(self._shape).rows_at(addresses, names)
         new = self.image.rows.select(list(names)).take(pa.array(places))
-        found = np.ones(len(places), np.bool_)
+        mask = np.ones(len(places), np.bool_)
         for name in names:
             if is_blob_column(self._shape, name):
-                found &= self._same_blobs(name, old[name], new[name], addresses)
+                mask &= self._same_blobs(name, old[name], new[name], addresses)
                 continue
             before = old[name]
             if before.type != new[name].type:
                 before = pc.cast(before, new[name].type)
-            found &= same_values(before, new[name]) | self._is_made(name, before, new[name])
-        return found
+            mask &= same_values(before, new[name]) | self._is_made(name, before, new[name])
+        return mask
 
     def _is_made(self, name: str, old: pa.ChunkedArray, new: pa.ChunkedArray) -> Mask:
         """Return where a vector would only be made again: its text is compared, too."""
@@ -293,8 +300,8 @@ class _CommittedRowComparison:
             return np.zeros(len(new), np.bool_)
         if self.image.change.replace:
             return np.zeros(len(new), np.bool_)
-        made: Mask = np.asarray(old.is_valid()) & np.asarray(new.is_null())
-        return made
+        mask: Mask = np.asarray(old.is_valid()) & np.asarray(new.is_null())
+        return mask
 
     def _same_blobs(
         self,
@@ -304,22 +311,22 @@ class _CommittedRowComparison:
         addresses: Any,  # noqa: ANN401 - an array of row addresses
     ) -> Mask:
         """Compare blobs; an external one is only the same while it is referred to as before."""
-        given = new.combine_chunks()
-        uris = pc.struct_field(given, "uri").to_pylist()
-        sizes = pc.binary_length(pc.struct_field(given, "data")).to_pylist()
-        missing = given.is_null().to_pylist()
-        found = np.zeros(len(given), np.bool_)
+        blobs = new.combine_chunks()
+        uris = pc.struct_field(blobs, "uri").to_pylist()
+        sizes = pc.binary_length(pc.struct_field(blobs, "data")).to_pylist()
+        missing = blobs.is_null().to_pylist()
+        mask = np.zeros(len(blobs), np.bool_)
         unsure = []
         for place, cell in enumerate(old.to_pylist()):
             if cell is None or missing[place]:
-                found[place] = cell is None and missing[place]
+                mask[place] = cell is None and missing[place]
             elif cell["kind"] == EXTERNAL_BLOB:
                 same_uri = uris[place] == cell["blob_uri"]
-                found[place] = self.image.change.replace and same_uri
+                mask[place] = self.image.change.replace and same_uri
             elif uris[place] is None and sizes[place] == cell["size"]:
                 unsure.append(place)
         if unsure:
             contents = self.committed.view(self._shape).blobs_at(addresses[unsure], name)
-            wanted = pc.struct_field(given, "data").take(pa.array(unsure)).to_pylist()
-            found[unsure] = [one == other for one, other in zip(contents, wanted, strict=True)]
-        return found
+            expected = pc.struct_field(blobs, "data").take(pa.array(unsure)).to_pylist()
+            mask[unsure] = [one == other for one, other in zip(contents, expected, strict=True)]
+        return mask

@@ -71,8 +71,8 @@ class InputRows:
         """Return rows given as values by column, each with its place."""
         columns = {name: [row.get(name) for _, row in records] for name in shape.schema.names}
         at = pa.array([at for at, _ in records], pa.int64())
-        given = [frozenset(row) for _, row in records]
-        return cls(columns, at, forgiving=forgiving, given=given)
+        properties = [frozenset(row) for _, row in records]
+        return cls(columns, at, forgiving=forgiving, given=properties)
 
 
 class RowBuilder:
@@ -176,8 +176,8 @@ class RowBuilder:
 
     def counts(self, kind: TypeKind) -> dict[str, int]:
         """Return how many rows of each type were given, by name."""
-        found = {t.shape.name: t.rows for t in self._types.values() if t.shape.kind is kind}
-        return dict(sorted(found.items()))
+        totals = {t.shape.name: t.rows for t in self._types.values() if t.shape.kind is kind}
+        return dict(sorted(totals.items()))
 
     def finish(self, *, strict: bool = False, replace: bool = False) -> ChangeSet:
         """Return everything as a change set."""
@@ -187,8 +187,8 @@ class RowBuilder:
             change = changes.of(taken.shape)
             change.strict, change.replace = strict, replace
             rows = self._respelled(taken.gathered.table(), taken.shape)
-            given = tuple(taken.given) if self.partial else ()
-            change.batches.append(RowBatch(rows, fresh=taken.fresh, given=given))
+            properties = tuple(taken.given) if self.partial else ()
+            change.batches.append(RowBatch(rows, fresh=taken.fresh, given=properties))
         return changes
 
     def _respelled(self, rows: pa.Table, shape: RowSchema) -> pa.Table:
@@ -313,16 +313,16 @@ class _InputRowsConverter:
     # --- ids -----------------------------------------------------------------------------------
 
     def _ids(self, columns: Mapping[str, pa.Array], taken: _TypeRows) -> pa.Array:
-        given = self._given_ids()
+        ids = self._given_ids()
         if self.shape.key:
             taken.fresh = False
-            self.ids = self._key_ids(columns, given)
+            self.ids = self._key_ids(columns, ids)
             return self.ids
-        if given.null_count == self.count:
+        if ids.null_count == self.count:
             return generate_ids(self.count)
         taken.fresh = False
-        self.ids = given
-        return pc.coalesce(given, generate_ids(self.count)) if given.null_count else given
+        self.ids = ids
+        return pc.coalesce(ids, generate_ids(self.count)) if ids.null_count else ids
 
     def _given_ids(self) -> pa.Array:
         if self.raw.columns.get("id") is None:
@@ -338,7 +338,7 @@ class _InputRowsConverter:
             self._drop(pa.array([row in refused for row in range(self.count)]))
         return ids
 
-    def _key_ids(self, columns: Mapping[str, pa.Array], given: pa.Array) -> pa.Array:
+    def _key_ids(self, columns: Mapping[str, pa.Array], given_ids: pa.Array) -> pa.Array:
         lacking = [columns[name].is_null() for name in self.shape.key if columns[name].null_count]
         if lacking:
             for name in self.shape.key:
@@ -350,10 +350,10 @@ class _InputRowsConverter:
         ids = ids_from_keys([columns[name] for name in self.shape.key], types)
         if lacking:
             ids = pc.replace_with_mask(pa.nulls(self.count, pa.string()), whole, ids)
-        differs = pc.fill_null(pc.not_equal(given, ids), False)
+        differs = pc.fill_null(pc.not_equal(given_ids, ids), False)
         if pc.any(differs).as_py():
             for row in pc.indices_nonzero(differs).to_pylist():
-                text, key = given[row].as_py(), ids[row].as_py()
+                text, key = given_ids[row].as_py(), ids[row].as_py()
                 message = f"id '{text}' of {self.shape.name} is not its key '{key}'"
                 self._report(row, ViolationRule.ID, message, id=key, value=text)
             self._drop(differs)
@@ -385,10 +385,10 @@ class _InputRowsConverter:
         self.intake.problem(rule, message, self.raw.at[row].as_py(), self.shape, **facts)
 
     def _given(self, taken: _TypeRows) -> pa.Array:
-        given = self.raw.given
-        if isinstance(given, frozenset):
-            return pa.repeat(pa.scalar(taken.given_number(given), pa.int32()), self.count)
-        return pa.array([taken.given_number(names) for names in given], pa.int32())
+        names_by_row = self.raw.given
+        if isinstance(names_by_row, frozenset):
+            return pa.repeat(pa.scalar(taken.given_number(names_by_row), pa.int32()), self.count)
+        return pa.array([taken.given_number(names) for names in names_by_row], pa.int32())
 
 
 def _are_in_order(parts: Sequence[pa.RecordBatch]) -> bool:

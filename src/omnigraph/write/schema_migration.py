@@ -106,8 +106,8 @@ def plan_schema(
     Raises:
         SchemaError: the text is refused; `diagnostics` lists every reason.
     """
-    wanted = _TargetSchema.of(accepted, text, allow_data_loss=allow_data_loss)
-    return wanted.plan, list(wanted.diagnostics)
+    target = _TargetSchema.of(accepted, text, allow_data_loss=allow_data_loss)
+    return target.plan, list(target.diagnostics)
 
 
 def apply_schema(
@@ -124,12 +124,12 @@ def apply_schema(
     work = _MigrationRun(manifest, request, text, options)
     for attempt in range(MAX_REPREPARES + 1):
         snapshot = head_snapshot(manifest, request.branch)
-        wanted = work.plan(snapshot)
-        if not wanted.plan.steps:
-            return work.result(snapshot, wanted)
-        staged = work.stage(snapshot, wanted)
+        target = work.plan(snapshot)
+        if not target.plan.steps:
+            return work.result(snapshot, target)
+        staged = work.stage(snapshot, target)
         if options.dry_run:
-            return work.result(snapshot, wanted)
+            return work.result(snapshot, target)
         try:
             lineage = manifest.lineage(snapshot.lineage_id)
             commit = publish_with_retry(lineage, snapshot.branch, staged)
@@ -137,7 +137,7 @@ def apply_schema(
             if attempt == MAX_REPREPARES:
                 raise
         else:
-            return work.result(snapshot, wanted, commit)
+            return work.result(snapshot, target, commit)
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -214,32 +214,32 @@ class _MigrationRun:
         """
         if self._newest is not None and self._newest.base == snapshot.head.schema_hash:
             return self._newest
-        wanted = _TargetSchema.of(
+        target = _TargetSchema.of(
             snapshot.schema,
             self.text,
             base=snapshot.head.schema_hash,
             allow_data_loss=self.options.allow_data_loss,
         )
-        if wanted.plan.refusals:
-            raise SchemaChangeRefused(wanted.plan.refusals)
-        first = self._first = self._first or wanted
-        if not set(wanted.plan.steps) <= set(first.plan.steps):
-            raise SchemaMoved(first.base, wanted.base)
-        self._newest = wanted
+        if target.plan.refusals:
+            raise SchemaChangeRefused(target.plan.refusals)
+        first = self._first = self._first or target
+        if not set(target.plan.steps) <= set(first.plan.steps):
+            raise SchemaMoved(first.base, target.base)
+        self._newest = target
         self._made.clear()  # new identities are others by now
-        return wanted
+        return target
 
-    def stage(self, snapshot: Snapshot, wanted: _TargetSchema) -> StagedCommit:
+    def stage(self, snapshot: Snapshot, target: _TargetSchema) -> StagedCommit:
         """Check the entities, and write what the new schema needs."""
         meter = ProgressMeter(self.options.progress)
-        reads = self._check(snapshot, wanted, meter)
+        reads = self._check(snapshot, target, meter)
         datasets: tuple[StagedDataset, ...] = ()
         if not self.options.dry_run:
             meter.start_phase("write")
-            datasets = tuple(self._datasets(snapshot, wanted))
+            datasets = tuple(self._datasets(snapshot, target))
             meter.start_phase("publish")
-        document = wanted.desired.to_json()
-        address = schema_hash(wanted.desired, self.text)
+        document = target.desired.to_json()
+        address = schema_hash(target.desired, self.text)
         written = {dataset.key for dataset in datasets}
         return StagedCommit(
             id=self._id,
@@ -254,31 +254,31 @@ class _MigrationRun:
         )
 
     def result(
-        self, snapshot: Snapshot, wanted: _TargetSchema, commit: Commit | None = None
+        self, snapshot: Snapshot, target: _TargetSchema, commit: Commit | None = None
     ) -> SchemaResult:
         """Return what was done."""
         version = snapshot.manifest_version if commit is None else commit.manifest_version
         return SchemaResult(
             branch=snapshot.branch,
-            plan=wanted.plan,
+            plan=target.plan,
             manifest_version=version,
             commit=commit,
-            diagnostics=wanted.diagnostics,
+            diagnostics=target.diagnostics,
             actor=self.request.actor,
-            lost=() if commit is None else tuple(wanted.lost()),
+            lost=() if commit is None else tuple(target.lost()),
         )
 
     def _check(
-        self, snapshot: Snapshot, wanted: _TargetSchema, meter: ProgressMeter
+        self, snapshot: Snapshot, target: _TargetSchema, meter: ProgressMeter
     ) -> dict[str, DatasetEntry]:
         """Check entities against new rules; return the datasets that were looked at."""
         changes = ChangeSet()
         read: dict[str, DatasetEntry] = {}
         meter.start_phase("check")
-        for old, new in wanted.types():
+        for old, new in target.types():
             if old is None or new is None:
                 continue
-            rules = MigrationRules.of(wanted.plan, new)
+            rules = MigrationRules.of(target.plan, new)
             if rules:
                 entry = read[old.entity] = snapshot.entry(old.entity)
                 with self.manifest.reading(old.entity, entry) as handle:
@@ -286,8 +286,8 @@ class _MigrationRun:
         changes.findings.check()
         return read
 
-    def _datasets(self, snapshot: Snapshot, wanted: _TargetSchema) -> Iterator[StagedDataset]:
-        for old, new in wanted.types():
+    def _datasets(self, snapshot: Snapshot, target: _TargetSchema) -> Iterator[StagedDataset]:
+        for old, new in target.types():
             if old is None:
                 assert new is not None, "a type is there before or after"
                 yield self._create(new)
@@ -295,30 +295,30 @@ class _MigrationRun:
                 entry = snapshot.entry(old.entity)
                 yield StagedDataset(old.entity, *entry.key, entry.physical, None)
             else:
-                hard = wanted.loses(old, new)
+                hard = target.loses(old, new)
                 if hard or needs_reshaping(old, new):
                     yield self._reshape(snapshot.entry(old.entity), new, hard=hard)
 
     def _create(self, type_: AcceptedType) -> StagedDataset:
-        known = self._made.get(type_.id)
-        if known is None:
+        staged = self._made.get(type_.id)
+        if staged is None:
             [(key, entry)] = create_datasets(self.manifest, [type_]).items()
             new = StagedDataset(key, *entry.key, None, entry.physical, 0, entry.path(key))
-            known = with_checksums(self.manifest.datasets, new)
-            self._made[type_.id] = known
-        return known
+            staged = with_checksums(self.manifest.datasets, new)
+            self._made[type_.id] = staged
+        return staged
 
     def _reshape(self, entry: DatasetEntry, type_: AcceptedType, *, hard: bool) -> StagedDataset:
         """Give a dataset the columns it lacks, unless an attempt that lost its race did so."""
-        known = self._made.get((entry.key, entry.physical))
-        if known is not None:
-            return known
+        earlier = self._made.get((entry.key, entry.physical))
+        if earlier is not None:
+            return earlier
         with self.manifest.reading(type_.entity, entry) as base:
-            made = reshape_dataset(base, type_, hard=hard)
-        self.manifest.datasets.keep(entry.path(type_.entity), made)
+            reshaped = reshape_dataset(base, type_, hard=hard)
+        self.manifest.datasets.keep(entry.path(type_.entity), reshaped)
         self.manifest.datasets.observe(f"staged {type_.kind}")
         staged = StagedDataset(
-            type_.entity, *entry.key, entry.physical, int(made.version), entry.rows
+            type_.entity, *entry.key, entry.physical, int(reshaped.version), entry.rows
         )
         staged = with_checksums(self.manifest.datasets, staged)
         self._made[entry.key, entry.physical] = staged

@@ -90,9 +90,9 @@ class SpillManager:
 
     def new_rows(self, schema: pa.Schema) -> SpillableRows:
         """Return a place for rows of one type."""
-        made = SpillableRows(self, schema)
-        self._gathered.append(made)
-        return made
+        rows = SpillableRows(self, schema)
+        self._gathered.append(rows)
+        return rows
 
     def fresh_path(self) -> Path:
         """Return a path where nothing is."""

@@ -54,13 +54,13 @@ def apply_changes(
     `again` says whether the change may be prepared again after a lost race. With `always`, even
     nothing is a commit. `complete` adds what a staged commit says beyond its change.
     """
-    wanted = request.if_commit
+    expected_head = request.if_commit
     commit_id = new_commit_id()
     began: str | None = None
     for attempt in range(MAX_REPREPARES + 1):
         snapshot = head_snapshot(manifest, request.branch)
-        if wanted is not None and snapshot.commit_id != wanted:
-            raise PreconditionFailed(wanted, snapshot.commit_id)
+        if expected_head is not None and snapshot.commit_id != expected_head:
+            raise PreconditionFailed(expected_head, snapshot.commit_id)
         # Files of the first attempt may be used by all.
         began = snapshot.head.last_cleanup if began is None else began
         committed = CommittedState(manifest, snapshot)

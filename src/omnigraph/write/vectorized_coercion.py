@@ -62,7 +62,7 @@ def _is_text(column: pa.Array) -> bool:
     return bool(pa.types.is_string(column.type))
 
 
-def _text(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _text(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     if not _is_text(column):
         return None
     # Arrow itself does not look whether the text of a file is UTF-8.
@@ -70,27 +70,27 @@ def _text(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
     return column
 
 
-def _bool(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _bool(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     return column if pa.types.is_boolean(column.type) else None
 
 
-def _integer(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _integer(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     if pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
-        return pc.cast(column, wanted)
+        return pc.cast(column, type_)
     return None
 
 
-def _float(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _float(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     types = pa.types
     if not (types.is_integer(column.type) or types.is_floating(column.type)):
         return None
     # By way of the wide float, because that is how one value is rounded.
     wide = pc.cast(column, pa.float64(), safe=False)
-    narrow = pc.cast(wide, wanted, safe=False)
+    narrow = pc.cast(wide, type_, safe=False)
     return narrow if _all_true(pc.is_finite(narrow)) else None
 
 
-def _date(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _date(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     types, kind = pa.types, column.type
     if types.is_date32(kind) or types.is_integer(kind):
         days = column.view(pa.int32()) if types.is_date32(kind) else pc.cast(column, pa.int64())
@@ -100,13 +100,13 @@ def _date(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
         if not _all_true(pc.equal(pc.multiply(days, _DAY), numbers)):
             return None
     elif _is_text(column) and _all_true(pc.match_substring_regex(column, _DATE_TEXT)):
-        days = pc.cast(column, wanted).view(pa.int32())
+        days = pc.cast(column, type_).view(pa.int32())
     else:
         return None
-    return pc.cast(days, pa.int32()).view(wanted) if _within(days, _DAYS) else None
+    return pc.cast(days, pa.int32()).view(type_) if _within(days, _DAYS) else None
 
 
-def _instant(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _instant(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     types, kind = pa.types, column.type
     if types.is_timestamp(kind) or types.is_date64(kind):
         numbers = _as_milliseconds(column)
@@ -121,7 +121,7 @@ def _instant(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
         numbers = _as_milliseconds(read)
     else:
         return None
-    return numbers.view(wanted) if _within(numbers, _MILLISECONDS) else None
+    return numbers.view(type_) if _within(numbers, _MILLISECONDS) else None
 
 
 def _instant_text(column: pa.Array) -> pa.Array | None:
@@ -133,7 +133,7 @@ def _instant_text(column: pa.Array) -> pa.Array | None:
     return None
 
 
-def _blob(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _blob(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     types = pa.types
     kinds = (types.is_binary, types.is_large_binary, types.is_binary_view)
     if not any(is_kind(column.type) for is_kind in kinds):
@@ -146,19 +146,19 @@ def _blob(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
 # --- text files --------------------------------------------------------------------------------
 
 
-def _integer_text(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _integer_text(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     if not _all_true(pc.match_substring_regex(column, _INTEGER_TEXT)):
         return None
-    return pc.cast(column, wanted)
+    return pc.cast(column, type_)
 
 
-def _float_text(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _float_text(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     if not _all_true(pc.match_substring_regex(column, _NUMBER_TEXT)):
         return None
-    return _float(pc.cast(column, pa.float64()), wanted)
+    return _float(pc.cast(column, pa.float64()), type_)
 
 
-def _bool_text(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def _bool_text(column: pa.Array, type_: pa.DataType) -> pa.Array | None:
     words = pa.array(["true", "false", None])
     if not _all_true(pc.is_in(column, value_set=words)):
         return None
@@ -177,30 +177,30 @@ def _list(column: pa.Array, type_: PropertyType) -> pa.Array | None:
     if items.null_count:
         return None
     scalar = Scalar.F32 if type_.dimension is not None else type_.scalar
-    made = coerce_vectorized(items, PropertyType(scalar))
-    if made is None:
+    converted = coerce_vectorized(items, PropertyType(scalar))
+    if converted is None:
         return None
     lengths = pc.list_value_length(column)
     if type_.dimension is not None:
-        return _vectors(made, lengths, type_.dimension, arrow_type(type_))
+        return _vectors(converted, lengths, type_.dimension, arrow_type(type_))
     sizes = np.asarray(pc.fill_null(lengths, 0))
     offsets = np.zeros(len(column) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     mask = column.is_null() if column.null_count else None
-    return pa.ListArray.from_arrays(pa.array(offsets), made, type=arrow_type(type_), mask=mask)
+    return pa.ListArray.from_arrays(pa.array(offsets), converted, type=arrow_type(type_), mask=mask)
 
 
 def _vectors(
-    items: pa.Array, lengths: pa.Array, dimension: int, wanted: pa.DataType
+    items: pa.Array, lengths: pa.Array, dimension: int, type_: pa.DataType
 ) -> pa.Array | None:
     if not _all_true(pc.equal(lengths, dimension)):
         return None
     if not lengths.null_count:
-        return pa.FixedSizeListArray.from_arrays(items, type=wanted)
+        return pa.FixedSizeListArray.from_arrays(items, type=type_)
     rows = np.zeros((len(lengths), dimension), np.float32)
     rows[np.asarray(lengths.is_valid())] = np.asarray(items).reshape(-1, dimension)
     filled = pa.array(rows.reshape(-1))
-    return pa.FixedSizeListArray.from_arrays(filled, type=wanted, mask=lengths.is_null())
+    return pa.FixedSizeListArray.from_arrays(filled, type=type_, mask=lengths.is_null())
 
 
 # --- shared ------------------------------------------------------------------------------------
@@ -225,8 +225,8 @@ def _floor_divide(numbers: pa.Array, by: int) -> pa.Array:
 
 
 def _within(numbers: pa.Array, bounds: tuple[int, int]) -> bool:
-    found = pc.min_max(numbers)
-    low, high = found["min"].as_py(), found["max"].as_py()
+    extremes = pc.min_max(numbers)
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
     return bool(bounds[0] <= low and high <= bounds[1])
 
 

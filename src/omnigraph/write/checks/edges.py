@@ -70,11 +70,11 @@ class _EndpointCheck:
         names = {edge.name for name in losing for edge in catalog.incident_edges(name)}
         return [self.committed.row_schema(TypeKind.EDGE, name) for name in sorted(names)]
 
-    def _staying(self, node: RowSchema, wanted: pa.Array) -> pa.Array:
+    def _staying(self, node: RowSchema, ids: pa.Array) -> pa.Array:
         """Return those of the ids that are committed and stay."""
         if self._is_replaced(node):
             return pa.array([], pa.string())
-        there = self.committed.existing_ids(node, wanted).combine_chunks()
+        there = self.committed.existing_ids(node, ids).combine_chunks()
         gone = pc.is_in(there, value_set=removed_ids(self.images, node.table_key))
         return there.filter(pc.invert(gone))
 

@@ -50,8 +50,8 @@ def check_unique_rows(report: ViolationReporter) -> None:
 
 def unique_groups(shape: RowSchema) -> list[tuple[str, ...]]:
     """Return the unique tuples; one that is the key is checked as such."""
-    found = [c.columns for c in shape.definition.constraints if isinstance(c, Unique)]
-    return [columns for columns in found if set(columns) != set(shape.key)]
+    groups = [c.columns for c in shape.definition.constraints if isinstance(c, Unique)]
+    return [columns for columns in groups if set(columns) != set(shape.key)]
 
 
 # --- ids ---------------------------------------------------------------------------------------
@@ -156,8 +156,8 @@ def _check_committed_tuples(
 
 def _keys(report: ViolationReporter, columns: Sequence[str]) -> pa.Table:
     """Return the values of a tuple in forms that are equal when the tuple is, with row numbers."""
-    found = {name: _key_form(report.rows[name], _type(report.shape, name)) for name in columns}
-    return _with_row_numbers(pa.table(found))
+    keys = {name: _key_form(report.rows[name], _type(report.shape, name)) for name in columns}
+    return _with_row_numbers(pa.table(keys))
 
 
 def _type(shape: RowSchema, column: str) -> PropertyType:

@@ -58,9 +58,9 @@ def _check_required(report: ViolationReporter, property_: Property) -> None:
 def _check_enum(report: ViolationReporter, property_: Property) -> None:
     allowed = property_.type.enum_values or ()
     place, expected = f"{report.shape.name}.{property_.name}", ", ".join(allowed)
-    known = pa.array([*allowed, None], pa.string())
+    allowed_or_null = pa.array([*allowed, None], pa.string())
     report.report_mask(
-        pc.invert(pc.is_in(report.rows[property_.name], value_set=known)),
+        pc.invert(pc.is_in(report.rows[property_.name], value_set=allowed_or_null)),
         ViolationRule.ENUM,
         property_.name,
         lambda value: f"invalid enum value '{value}' for {place} (expected: {expected})",

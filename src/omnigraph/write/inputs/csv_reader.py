@@ -186,8 +186,8 @@ def _error_reason(error: Exception) -> str:
     match = _BAD_ROW.search(str(error))
     if match is None:
         return describe_read_error(error)
-    number, wanted, got = match.groups()
-    return f"row {int(number) - 1}: expected {wanted} cells, got {got}, not all of them UTF-8"
+    number, expected, got = match.groups()
+    return f"row {int(number) - 1}: expected {expected} cells, got {got}, not all of them UTF-8"
 
 
 def _as_text(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -256,9 +256,9 @@ def find_named_type(value: Any, word: str, catalog: Catalog) -> str:  # noqa: AN
 
 
 @lru_cache
-def unknown_type_message(kind: TypeKind, name: str, known: tuple[str, ...]) -> str:
+def unknown_type_message(kind: TypeKind, name: str, names: tuple[str, ...]) -> str:
     """Return the error for an unknown type, cached because many lines may have the same one."""
-    near = nearest_name(name, known)
+    near = nearest_name(name, names)
     hint = f"; did you mean `{near}`?" if near else ""
     return f"unknown {kind} type `{name[:80]}`{hint}"
 

@@ -95,16 +95,16 @@ class BatchLineParser:
     def read(self, lines: LineIndex) -> tuple[list[tuple[RowSchema, InputRows]], LineNumbers]:
         """Return rows by type, and the lines that were not taken."""
         is_left = np.ones(len(lines), np.bool_)
-        found: list[tuple[RowSchema, InputRows]] = []
+        parsed: list[tuple[RowSchema, InputRows]] = []
         texts = pa.Array.from_buffers(
             pa.string(), len(lines), [None, pa.py_buffer(lines.starts), pa.py_buffer(lines.data)]
         )
         if _is_utf8(texts):
             for shape, indices in self._groups(lines, texts):
                 for raw in self._parse(lines, texts, shape, indices):
-                    found.append((shape, raw))
+                    parsed.append((shape, raw))
                     is_left[np.asarray(raw.at) - lines.first] = False
-        return found, np.flatnonzero(is_left)
+        return parsed, np.flatnonzero(is_left)
 
     # --- groups --------------------------------------------------------------------------------
 

@@ -83,9 +83,9 @@ def read_sources(
     """Read lines from one or more sources, or tables by the name of their type."""
     read_lines = read_ndjson if strict else read_permissive
     if isinstance(data, Mapping):
-        shapes = [(find_named_schema(str(name), builder), given) for name, given in data.items()]
-        for shape, given in shapes:
-            read_typed_source(shape, given, builder, meter)
+        shapes = [find_named_schema(str(name), builder) for name in data]
+        for shape, table in zip(shapes, data.values(), strict=True):
+            read_typed_source(shape, table, builder, meter)
         return
     for source in data if isinstance(data, list | tuple) else [data]:
         check_source(source)
@@ -104,9 +104,9 @@ def check_source(source: Any) -> None:  # noqa: ANN401 - what people gave
 
 def total_bytes(data: Any) -> int | None:  # noqa: ANN401 - what people gave
     """Return how many bytes there are to read, or None when that is unknown."""
-    given = list(data.values()) if isinstance(data, Mapping) else data
+    sources = list(data.values()) if isinstance(data, Mapping) else data
     total = 0
-    for source in given if isinstance(given, list | tuple) else [given]:
+    for source in sources if isinstance(sources, list | tuple) else [sources]:
         if isinstance(source, bytes):
             total += len(source)
         elif not isinstance(source, str | os.PathLike):

@@ -122,9 +122,9 @@ def _column_targets(
         fits = False
         builder.report_file_error(rule, message, shape, property=name[:80])
 
-    known = shape.schema.names
+    columns = shape.schema.names
     for name, target in zip(names, targets, strict=True):
-        if target not in known:
+        if target not in columns:
             refuse(
                 ViolationRule.UNKNOWN_PROPERTY,
                 f"column: {unknown_member_message(name, TypeKind.NODE)}",
@@ -164,8 +164,8 @@ def _check_column_types(
         type_ = PropertyType(Scalar.STRING) if property_ is None else property_.type
         if column.null_count < len(column) and not can_hold(column.type, type_):
             fits = False
-            wanted = f"{shape.name}.{name} is {type_}" if property_ is not None else "it is text"
-            message = f"column `{name}` has type {column.type}, but {wanted}"
+            expected = f"{shape.name}.{name} is {type_}" if property_ is not None else "it is text"
+            message = f"column `{name}` has type {column.type}, but {expected}"
             builder.report_file_error(ViolationRule.VALUE, message, shape, property=name)
     return fits
 
@@ -222,10 +222,10 @@ _COMPRESSED = (".gz", ".zst")
 
 def table_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files behind a path: itself, or the Parquet files in a folder, by name."""
-    found = Path(path)
-    if not found.is_dir():
-        return [found]
-    files = sorted(file for file in found.rglob("*.parquet") if file.is_file())
+    folder = Path(path)
+    if not folder.is_dir():
+        return [folder]
+    files = sorted(file for file in folder.rglob("*.parquet") if file.is_file())
     if not files:
         message = f"{path} is a folder without Parquet files"
         raise InvalidInput(message, code="input_unreadable", file=str(path))
@@ -280,9 +280,9 @@ def _open_parquet(
     stack: ExitStack, file: IO[bytes], meter: ProgressMeter, groups: range | None
 ) -> InputTable:
     parquet = stack.enter_context(pq.ParquetFile(file))
-    wanted = range(parquet.num_row_groups) if groups is None else groups
-    before = sum(parquet.metadata.row_group(number).num_rows for number in range(wanted.start))
-    batches = _row_groups(parquet, wanted, meter)
+    chosen = range(parquet.num_row_groups) if groups is None else groups
+    before = sum(parquet.metadata.row_group(number).num_rows for number in range(chosen.start))
+    batches = _row_groups(parquet, chosen, meter)
     return InputTable(parquet.schema_arrow.names, batches, before=before)
 
 
