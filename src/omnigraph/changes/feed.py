@@ -100,7 +100,7 @@ def poll(manifest: Manifest, asked: FeedRequest) -> FeedPage:
     sight = asked.scope.sight
     reduced = [apply_scope_to_schema(manifest, address, line.state, sight) for address in schemas]
     check_filter_types(asked.scope, reduced)
-    return _FeedPageBuilder(line, asked, at).next()
+    return _next_page(line, asked, at)
 
 
 def feed_cursor(line: FirstParentHistory, scope: ChangeFilter, place: int) -> str:
@@ -113,49 +113,34 @@ def last_read_index(line: FirstParentHistory, asked: FeedRequest) -> int:
     return _find_position(line, asked).done
 
 
-class _FeedPageBuilder:
-    """One page in the making."""
-
-    def __init__(self, line: FirstParentHistory, asked: FeedRequest, at: _FeedPosition) -> None:
-        self._line = line
-        self._asked = asked
-        self._at = at
-
-    def next(self) -> FeedPage:
-        line, at = self._line, self._at
-        budget, steps, blocks = PageBudget(self._asked.limits), line.steps(), list[ChangeBlock]()
-        done, behind = at.done, at.behind
-        stop = min(at.cut, at.done + self._asked.limits.commits)
-        sight = self._asked.scope.sight
-        states = (apply_scope(line.manifest, s, sight) for s in line.snapshots(at.done, stop + 1))
-        for old, new in pairwise(states):
-            pair = CommitSnapshots(apply_scope_to_commit(line.commit(done + 1), sight), old, new)
-            changes = block_changes(line.manifest, pair, self._asked.scope, steps, behind)
-            try:
-                taken, complete = budget.take(changes)
-            except (ChangeFeedGap, ChangeSchemaBoundary) as error:
-                if blocks:
-                    break
-                if isinstance(error, ChangeFeedGap):
-                    raise ChangeFeedGap(error.commit_id, self._cursor(done)) from error
-                raise
-            if not taken and not complete:
+def _next_page(line: FirstParentHistory, asked: FeedRequest, at: _FeedPosition) -> FeedPage:
+    scope, budget, steps = asked.scope, PageBudget(asked.limits), line.steps()
+    blocks, done, behind = list[ChangeBlock](), at.done, at.behind
+    stop = min(at.cut, at.done + asked.limits.commits)
+    snapshots = line.snapshots(at.done, stop + 1)
+    states = (apply_scope(line.manifest, snapshot, scope.sight) for snapshot in snapshots)
+    for old, new in pairwise(states):
+        pair = CommitSnapshots(apply_scope_to_commit(line.commit(done + 1), scope.sight), old, new)
+        changes = block_changes(line.manifest, pair, scope, steps, behind)
+        try:
+            taken, complete = budget.take(changes)
+        except (ChangeFeedGap, ChangeSchemaBoundary) as error:
+            if blocks:
                 break
-            blocks.append(ChangeBlock(pair.commit, taken))
-            if not complete:
-                place = PagePosition.behind(taken[-1].type_id, taken[-1].id)
-                return FeedPage(tuple(blocks), next_page_token=self._page_token(done, place))
-            done, behind = done + 1, None
-        caught_up = done == len(line.commits) - 1
-        return FeedPage(tuple(blocks), cursor=self._cursor(done), caught_up=caught_up)
-
-    def _cursor(self, done: int) -> str:
-        return feed_cursor(self._line, self._asked.scope, done)
-
-    def _page_token(self, done: int, place: PagePosition) -> str:
-        commits = self._line.commits
-        position = {"done": commits[done], "cut": commits[self._at.cut], "behind": place.to_json()}
-        return encode_token(TokenKind.FEED_PAGE, self._line.bound(self._asked.scope), position)
+            if isinstance(error, ChangeFeedGap):
+                raise ChangeFeedGap(error.commit_id, feed_cursor(line, scope, done)) from error
+            raise
+        if not taken and not complete:
+            break
+        blocks.append(ChangeBlock(pair.commit, taken))
+        if not complete:
+            place = PagePosition.behind(taken[-1].type_id, taken[-1].id).to_json()
+            position = {"done": line.commits[done], "cut": line.commits[at.cut], "behind": place}
+            token = encode_token(TokenKind.FEED_PAGE, line.bound(scope), position)
+            return FeedPage(tuple(blocks), next_page_token=token)
+        done, behind = done + 1, None
+    caught_up = done == len(line.commits) - 1
+    return FeedPage(tuple(blocks), cursor=feed_cursor(line, scope, done), caught_up=caught_up)
 
 
 def _find_position(line: FirstParentHistory, asked: FeedRequest) -> _FeedPosition:

@@ -89,16 +89,13 @@ def _differing(
     """Return IDs and addresses of the rows in which the sides may differ."""
     if old is None or new is None:
         return _all_rows(old), _all_rows(new)
-    if steps is not None and _rewritten_rows(old, new) > REWRITTEN_ROWS_THRESHOLD:
-        ids = _changed_ids(old, new, steps)
+    if steps is not None:
+        with old.open() as earlier, new.open() as later:
+            rewritten = rewritten_rows(earlier, later)
+        ids = _changed_ids(old, new, steps) if rewritten > REWRITTEN_ROWS_THRESHOLD else None
         if ids is not None:
             return old.addresses_of(ids), new.addresses_of(ids)
     return _compare_versions(old, new)
-
-
-def _rewritten_rows(old: DatasetView, new: DatasetView) -> int:
-    with old.open() as earlier, new.open() as later:
-        return rewritten_rows(earlier, later)
 
 
 def _changed_ids(old: DatasetView, new: DatasetView, steps: VersionHistory) -> pa.Array | None:

@@ -99,6 +99,18 @@ def _corrupt_row_errors(row: Mapping[str, Any]) -> Iterator[None]:
 # --- head --------------------------------------------------------------------------------------
 
 
+_HEAD_MEMBERS = {
+    "closed": "closed",
+    "refs": "refs",
+    "names": "names",
+    "origins": "ancestor_lineages",
+    "swept": "cleanup_cutoff",
+    "sweep": "last_cleanup",
+    "sweeping": "active_cleanups",
+}
+"""Members of the stored head that are written unless empty, and their fields."""
+
+
 def head_row(head: Head, version: int) -> NewManifestRow:
     """Return the row that holds the state of a lineage, for the version it is written with."""
     state: dict[str, Any] = {
@@ -106,22 +118,10 @@ def head_row(head: Head, version: int) -> NewManifestRow:
         "schema": head.schema_hash,
         "datasets": [_pack_entry(entry) for _, entry in sorted(head.datasets.items())],
     }
-    if head.closed:
-        state["closed"] = True
-    if head.refs:
-        state["refs"] = head.refs
-    if head.names:
-        state["names"] = head.names
-    if head.ancestor_lineages:
-        state["origins"] = head.ancestor_lineages
+    members = {key: getattr(head, field) for key, field in _HEAD_MEMBERS.items()}
+    state |= {key: value for key, value in members.items() if value}
     if head.row_checksum is not None:
-        state["rows"] = _pack_checksum(head.row_checksum)
-    if head.cleanup_cutoff:
-        state["swept"] = head.cleanup_cutoff
-    if head.last_cleanup:
-        state["sweep"] = head.last_cleanup
-    if head.active_cleanups:
-        state["sweeping"] = head.active_cleanups
+        state["rows"] = f"{head.row_checksum.count:x}-{head.row_checksum.total:016x}"
     if head.created_at is not None:
         state["at"] = (head.created_at - _EPOCH) // timedelta(microseconds=1)
     return NewManifestRow(
@@ -136,25 +136,16 @@ def read_head(row: Mapping[str, Any]) -> Head:
     """Read what `head_row` wrote."""
     with _corrupt_row_errors({"object_id": HEAD_KEY}):
         state = json.loads(row["metadata"])
+        state["origins"] = tuple(state.get("origins", ()))
         entries = [_unpack_entry(text) for text in state["datasets"]]
         return Head(
             commit_id=CommitId(state["commit"]),
             schema_hash=state["schema"],
             datasets={entry.key: entry for entry in entries},
-            closed=state.get("closed", False),
-            refs=state.get("refs", 0),
-            names=state.get("names", 0),
-            ancestor_lineages=tuple(state.get("origins", ())),
-            cleanup_cutoff=state.get("swept", 0),
-            last_cleanup=state.get("sweep", ""),
-            active_cleanups=state.get("sweeping", {}),
+            **{_HEAD_MEMBERS[key]: value for key, value in state.items() if key in _HEAD_MEMBERS},
             row_checksum=_unpack_checksum(state.get("rows")),
             created_at=_EPOCH + timedelta(microseconds=state["at"]) if "at" in state else None,
         )
-
-
-def _pack_checksum(row_checksum: RowChecksum) -> str:
-    return f"{row_checksum.count:x}-{row_checksum.total:016x}"
 
 
 def _unpack_checksum(text: str | None) -> RowChecksum | None:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from omnigraph.commit.graph_creation import create_graph, open_graph
 from omnigraph.commit.manifest import Manifest
@@ -79,7 +79,8 @@ def write_archive(
     try:
         entities: int | None = None
         with translate_disk_errors(path):
-            with _open_archive(partial, compressed=path.suffix == ".gz") as archive:
+            mode: Literal["w|gz", "w|"] = "w|gz" if path.suffix == ".gz" else "w|"
+            with tarfile.open(str(partial), mode) as archive:
                 _add_member(archive, ABOUT, json.dumps(about).encode())
                 if history:
                     _write_objects(manifest.objects, archive)
@@ -90,10 +91,6 @@ def write_archive(
         partial.unlink(missing_ok=True)
     size = path.stat().st_size
     return ArchiveReport(str(path), history, snapshot.commit_id, size, entities)
-
-
-def _open_archive(path: Path, *, compressed: bool) -> tarfile.TarFile:
-    return tarfile.open(str(path), "w|gz") if compressed else tarfile.open(str(path), "w|")
 
 
 def _write_objects(objects: ObjectStore, archive: tarfile.TarFile) -> None:

@@ -93,15 +93,11 @@ def export_parts(
         raise InvalidInput(message, code="export_folder_not_empty")
     types = select_types(snapshot, options.types)
     parts = [part for type_ in types for part in _plan_parts(manifest, snapshot, type_, options)]
-    written = (run or _run_locally)(write_export_part, parts)
+    written = map(write_export_part, parts) if run is None else run(write_export_part, parts)
     counts = {type_.entity: 0 for type_ in types}
     for part, count in zip(parts, written, strict=True):
         counts[part.type_key] += count
     return counts
-
-
-def _run_locally(work: Callable[[ExportPart], int], parts: Sequence[ExportPart]) -> list[int]:
-    return [work(part) for part in parts]
 
 
 def _plan_parts(

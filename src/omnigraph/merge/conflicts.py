@@ -30,20 +30,11 @@ class ConflictKind(StrEnum):
     SCHEMA_CONFLICT = "schema_conflict"
 
 
-_BY_VERDICT: Mapping[MergeVerdict, tuple[ConflictKind, str]] = MappingProxyType(
+_MESSAGES: Mapping[MergeVerdict, str] = MappingProxyType(
     {
-        MergeVerdict.DIVERGENT_INSERT: (
-            ConflictKind.DIVERGENT_INSERT,
-            "divergent insert for id '{}'",
-        ),
-        MergeVerdict.DIVERGENT_UPDATE: (
-            ConflictKind.DIVERGENT_UPDATE,
-            "divergent update for id '{}'",
-        ),
-        MergeVerdict.DELETE_VS_UPDATE: (
-            ConflictKind.DELETE_VS_UPDATE,
-            "delete/update conflict for id '{}'",
-        ),
+        MergeVerdict.DIVERGENT_INSERT: "divergent insert for id '{}'",
+        MergeVerdict.DIVERGENT_UPDATE: "divergent update for id '{}'",
+        MergeVerdict.DELETE_VS_UPDATE: "delete/update conflict for id '{}'",
     }
 )
 _BY_RULE: Mapping[ViolationRule, ConflictKind] = MappingProxyType(
@@ -92,8 +83,7 @@ class Conflict:
 
 def describe_divergence(verdict: MergeVerdict, id_: str) -> tuple[ConflictKind, str]:
     """Return the kind and the message of a conflict the truth table found."""
-    kind, message = _BY_VERDICT[verdict]
-    return kind, message.format(id_)
+    return ConflictKind[verdict.name], _MESSAGES[verdict].format(id_)
 
 
 def rule_conflicts(violations: Iterable[Violation]) -> list[Conflict]:

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from omnigraph.dataset_view import StagedView
+from omnigraph.dataset_view import StagedView, blob_properties
 from omnigraph.pipeline.scan import DatasetFragments
 from omnigraph.storage.scan import EXTERNAL_BLOB
 from omnigraph.types.arrow import Mask, same_values
 from omnigraph.write.change_set import RowSchema
-from omnigraph.write.resolved_change import column_groups, is_blob_column
+from omnigraph.write.resolved_change import column_groups
 
 _AddressArray = npt.NDArray[np.uint64]
 
@@ -71,7 +71,7 @@ class _VersionPair:
         before, after = self.old.rows_at(old, names), self.new.rows_at(new, names)
         found = np.ones(len(old), np.bool_)
         for name in names:
-            if is_blob_column(self.shape, name):
+            if name in blob_properties(self.shape.type):
                 found &= self._same_blobs(name, (before[name], after[name]), (old, new))
             else:
                 found &= same_values(before[name], after[name])

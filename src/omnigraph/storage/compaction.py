@@ -13,6 +13,7 @@ from lance import LanceDataset, LanceOperation
 from lance.optimize import Compaction, CompactionTask, RewriteResult
 
 from omnigraph.storage.error_translation import translate_errors
+from omnigraph.storage.staged_writes import stage_operation
 
 FRAGMENT_ROWS = 1024 * 1024
 """Target number of rows of a compacted fragment."""
@@ -49,7 +50,7 @@ def stage_compaction(base: LanceDataset, results: Sequence[str]) -> tuple[LanceD
         pairs = zip(old, new, strict=True)
         groups = [LanceOperation.RewriteGroup(*pair) for pair in pairs]
         operation = LanceOperation.Rewrite(groups, [])
-        staged = LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+        staged = stage_operation(base, operation)
         return staged, sum(map(len, old)), sum(map(len, new))
 
 

@@ -19,6 +19,7 @@ from lance.dataset import Index
 
 from omnigraph.catalog import Metric
 from omnigraph.storage.error_translation import translate_errors
+from omnigraph.storage.staged_writes import stage_operation
 
 MAX_SEGMENTS = 8
 """Number of segments of an index from which it is rebuilt."""
@@ -123,7 +124,7 @@ def add_index(base: LanceDataset, task: IndexTask, new: Index) -> LanceDataset:
                 old += _segments(base, index_name(task.column, task.kind, other))
         removed = [_removed(segment, new) for segment in old]
         operation = LanceOperation.CreateIndex([new], removed)
-        return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+        return stage_operation(base, operation)
 
 
 def uncovered_fragments(base: LanceDataset, name: str) -> list[int]:

@@ -90,18 +90,11 @@ def lookup_rows(
     if len(keys) <= LOOKUP_CHUNK or len(keys) * SCAN_FACTOR < total:
         starts = range(0, len(keys), LOOKUP_CHUNK)
         chunks = [sql_literals(keys.slice(at, LOOKUP_CHUNK)) for at in starts]
-        parts = [
-            _lookup_by_index(handle, column, literals, columns) for literals in chunks if literals
-        ]
+        conditions = (f"`{column}` IN ({', '.join(literals)})" for literals in chunks if literals)
+        parts = [select_rows(handle, columns, condition) for condition in conditions]
     else:
         parts = _lookup_by_scan(handle, column, keys, columns)
     return pa.concat_tables(parts) if parts else _no_rows(handle, columns)
-
-
-def _lookup_by_index(
-    handle: LanceDataset, column: str, literals: list[str], columns: Sequence[str]
-) -> pa.Table:
-    return select_rows(handle, columns, f"`{column}` IN ({', '.join(literals)})")
 
 
 def _lookup_by_scan(

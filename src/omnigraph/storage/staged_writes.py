@@ -51,8 +51,7 @@ def replace_rows(
         removed, updated = delete_addresses(base, addresses)
         if removed or updated:
             return _stage_update(base, removed, updated, list(new))
-        operation = LanceOperation.Append(list(new))
-        return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+        return stage_operation(base, LanceOperation.Append(list(new)))
 
 
 def stage_fragments(
@@ -63,7 +62,7 @@ def stage_fragments(
         operation: LanceOperation.BaseOperation = LanceOperation.Append(list(new))
         if alone:
             operation = LanceOperation.Overwrite(base.lance_schema, list(new))
-        return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+        return stage_operation(base, operation)
 
 
 def replace_fragments(
@@ -89,7 +88,8 @@ def add_columns(base: LanceDataset, fields: Iterable[pa.Field]) -> LanceDataset:
         schema = pa.schema([*base.schema, *fields], metadata=base.schema.metadata)
         fragments = [fragment.metadata for fragment in base.get_fragments()]
         # Columns are only added at the end, so numbering them again keeps their numbers.
-        return _stage_merge(base, fragments, LanceSchema.from_pyarrow(schema))
+        numbered = LanceSchema.from_pyarrow(schema)
+        return stage_operation(base, LanceOperation.Merge(fragments, numbered))
 
 
 def widen_column(base: LanceDataset, column: str, field: pa.Field) -> LanceDataset:
@@ -114,7 +114,8 @@ def _computed_column(
         merged = [f.merge_columns(computed, columns=[column]) for f in base.get_fragments()]
         if not merged:
             return add_columns(base, [field])
-        return _stage_merge(base, [metadata for metadata, _ in merged], merged[0][1])
+        fragments = [metadata for metadata, _ in merged]
+        return stage_operation(base, LanceOperation.Merge(fragments, merged[0][1]))
 
 
 def record_embedding_models(base: LanceDataset, models: Mapping[str, str | None]) -> LanceDataset:
@@ -125,8 +126,7 @@ def record_embedding_models(base: LanceDataset, models: Mapping[str, str | None]
         numbers[column]: LanceOperation.UpdateMap({key: model}) for column, model in models.items()
     }
     with translate_errors("marking columns"):
-        operation = LanceOperation.UpdateConfig(field_metadata_updates=marks)
-        return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+        return stage_operation(base, LanceOperation.UpdateConfig(field_metadata_updates=marks))
 
 
 def rewrite_columns(base: LanceDataset, columns: Sequence[str]) -> LanceDataset:
@@ -202,11 +202,9 @@ def _stage_update(
         new_fragments=new,
         update_mode="rewrite_rows",
     )
-    return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+    return stage_operation(base, operation)
 
 
-def _stage_merge(
-    base: LanceDataset, fragments: list[FragmentMetadata], schema: LanceSchema
-) -> LanceDataset:
-    operation = LanceOperation.Merge(fragments, schema)
+def stage_operation(base: LanceDataset, operation: LanceOperation.BaseOperation) -> LanceDataset:
+    """Stage an operation as a detached version."""
     return LanceDataset.commit(base, operation, read_version=base.version, detached=True)

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, NoReturn, Protocol
 
@@ -148,13 +148,9 @@ def _to_python_value(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - 
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, Decimal):
         return float(value)
-    if type_.scalar is Scalar.DATE and isinstance(value, datetime) and _is_midnight(value):
+    if type_.scalar is Scalar.DATE and isinstance(value, datetime) and value.time() == time.min:
         return value.date()
     return value
-
-
-def _is_midnight(value: datetime) -> bool:
-    return not (value.hour or value.minute or value.second or value.microsecond)
 
 
 def _coerce_blob(value: Any, external: ExternalBlobs) -> bytes | str | None:  # noqa: ANN401 - any value
@@ -189,8 +185,9 @@ def column_cells(column: pa.Array, type_: PropertyType) -> list[Any]:
         return column_cells(column.dictionary_decode(), type_)
     if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
         return [_date_or_timestamp(value, type_) for value in _milliseconds(column)]
-    if _is_text(kind):
-        return [_decode_text(value) for value in column.cast(_binary_type(kind)).to_pylist()]
+    if is_text_type(kind):
+        binary = pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+        return [_decode_text(value) for value in column.cast(binary).to_pylist()]
     if _is_list(kind) and not _is_plain_type(kind.value_type):
         return [None if not cell.is_valid else column_cells(cell.values, type_) for cell in column]
     try:
@@ -231,24 +228,17 @@ def _read_cell(column: pa.Array, row: int) -> Any:  # noqa: ANN401 - any value
         return UnreadableCell(f"unreadable {column.type}: {error}")
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text_type(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type holds text."""
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _binary_type(kind: pa.DataType) -> pa.DataType:
-    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
-
-
 def _is_list(kind: pa.DataType) -> bool:
     types = pa.types
-    return bool(
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-        or types.is_list_view(kind)
-        or types.is_large_list_view(kind)
-    )
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    views = (types.is_list_view, types.is_large_list_view)
+    return any(is_kind(kind) for is_kind in (*lists, *views))
 
 
 def _is_plain_type(kind: pa.DataType) -> bool:

@@ -15,10 +15,7 @@ from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.commit.snapshot import apply_scope
 from omnigraph.dataset_view import DatasetView
 from omnigraph.policy.permissions import TypeScope
-from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.write.change_set import RowSchema, find_row_schema
-
-__all__ = ["ROW_ADDRESS", "CommittedState"]
 
 
 class CommittedState:
@@ -49,10 +46,6 @@ class CommittedState:
         """Return the entities of a type, and record that the change depends on them."""
         self.types_read.add(schema.table_key)
         return self.view(schema)
-
-    def existing_ids(self, schema: RowSchema, ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return those of the IDs that exist."""
-        return self.read(schema).lookup("id", ids, ["id"])["id"]
 
 
 def incident_edges(

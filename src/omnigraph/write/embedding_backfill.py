@@ -18,12 +18,12 @@ import pyarrow as pa
 from omnigraph.catalog.model import Property
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit
+from omnigraph.dataset_view import blob_properties
 from omnigraph.embed import Embedder, Role
 from omnigraph.embed.provider import Matrix
 from omnigraph.errors import InvalidInput
 from omnigraph.lang import did_you_mean
 from omnigraph.query.entities import find_type
-from omnigraph.types import Scalar
 from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema
 from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.embedding_models import embedded_sources
@@ -146,10 +146,9 @@ class _BackfillAttempt:
         for target in self.targets:
             self._agree(target)
         self._meter.start_phase("embed")
-        entities = self.committed.read(self.shape)
-        for part in entities.select_in_batches(
-            self._condition(), self.shape.schema.names, self._at_once()
-        ):
+        entities, names = self.committed.read(self.shape), self.shape.schema.names
+        rows = BATCH_ROWS_WITH_BLOBS if blob_properties(self.shape.type) else BATCH_ROWS
+        for part in entities.select_in_batches(self._condition(), names, rows):
             self._take(part)
         self._meter.start_phase("write")
         self.rows, self._earlier = self._gathered.table(), None
@@ -182,10 +181,6 @@ class _BackfillAttempt:
     def model(self) -> str:
         """The models that embed, of which there is more than one only if the schema has several."""
         return ", ".join(dict.fromkeys(embedder.model for embedder in self._embedders.values()))
-
-    def _at_once(self) -> int:
-        types = (property_.type for property_ in self.shape.properties.values())
-        return BATCH_ROWS_WITH_BLOBS if any(t.scalar is Scalar.BLOB for t in types) else BATCH_ROWS
 
     def _condition(self) -> str:
         """Return the filter for entities that may have something to embed."""

@@ -34,12 +34,13 @@ from omnigraph.plan.expressions import (
 )
 from omnigraph.plan.query_plan import ENTITY, Delete, InsertEdge, InsertNode, Update
 from omnigraph.query.entities import find_type
+from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.types import Scalar
 from omnigraph.types.arrow import to_column
 from omnigraph.types.data_values import blob_text
 from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema
 from omnigraph.write.coercion import DEFAULT_RULES, CoercionRules, coerce_value
-from omnigraph.write.committed_state import ROW_ADDRESS, CommittedState, incident_edges
+from omnigraph.write.committed_state import CommittedState, incident_edges
 from omnigraph.write.embedding_models import clear_vectors, embedded_sources, texts_differ
 from omnigraph.write.external_blobs import ExternalBlobs
 from omnigraph.write.ids import generate_ids, ids_from_keys

@@ -34,7 +34,7 @@ class ProgressMeter:
         self._phase = "read"
         self._rows = 0
         self._bytes = 0
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     def read(self, size: int) -> None:
         """Note that bytes were read, by any thread; the next rows report them."""
@@ -52,7 +52,9 @@ class ProgressMeter:
 
     def _report(self, *, now: bool = False) -> None:
         moment = time.monotonic()
-        if self._listener is None or not (now or moment - self._told >= REPORT_INTERVAL_SECONDS):
+        if self._listener is None or not (
+            now or moment - self._reported >= REPORT_INTERVAL_SECONDS
+        ):
             return
-        self._told = moment
+        self._reported = moment
         self._listener(Progress(self._phase, self._rows, self._bytes, self._total))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog import TypeKind
-from omnigraph.types import Scalar
+from omnigraph.dataset_view import blob_properties
 from omnigraph.write.change_set import RowSchema
 from omnigraph.write.coercion import parse_text_value
 
@@ -44,7 +44,7 @@ def to_record(shape: RowSchema, cells: Mapping[str, Any], *, text: bool = False)
 
 def readable_columns(shape: RowSchema) -> list[str]:
     """Return the columns of a staged row that a record has; blobs are kept elsewhere."""
-    blobs = {p.name for p in shape.properties.values() if p.type.scalar is Scalar.BLOB}
+    blobs = blob_properties(shape.type)
     return [name for name in shape.schema.names if name not in blobs]
 
 

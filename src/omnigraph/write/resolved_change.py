@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Cardinality, EdgeType
 from omnigraph.commit.model import Counts
+from omnigraph.dataset_view import blob_properties
+from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.storage.scan import EXTERNAL_BLOB
-from omnigraph.types import Scalar
 from omnigraph.types.arrow import Mask, same_values
 from omnigraph.write.change_set import (
     GIVEN_PROPERTIES,
@@ -24,7 +25,7 @@ from omnigraph.write.change_set import (
     RowSchema,
     TypeChange,
 )
-from omnigraph.write.committed_state import ROW_ADDRESS, CommittedState
+from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.embedding_models import (
     clear_vectors,
     embedded_sources,
@@ -193,9 +194,8 @@ _RowNumbers = npt.NDArray[np.int64]
 
 def column_groups(shape: RowSchema) -> Iterator[tuple[Sequence[str], int]]:
     """Yield columns to compare together, cheap ones first, and of how many rows at once."""
-    properties = shape.properties
-    blobs = [name for name in properties if is_blob_column(shape, name)]
-    vectors = [p.name for p in properties.values() if p.type.scalar is Scalar.VECTOR]
+    blobs = blob_properties(shape.type)
+    vectors = [p.name for p in vector_properties(shape)]
     heavy = {"id", *blobs, *vectors}
     plain = [name for name in shape.schema.names if name not in heavy]
     for names, step in (
@@ -205,12 +205,6 @@ def column_groups(shape: RowSchema) -> Iterator[tuple[Sequence[str], int]]:
     ):
         if names:
             yield names, step
-
-
-def is_blob_column(shape: RowSchema, name: str) -> bool:
-    """Return whether a column holds blobs."""
-    property_ = shape.properties.get(name)
-    return property_ is not None and property_.type.scalar is Scalar.BLOB
 
 
 def drop_unchanged_rows(image: ResolvedChange, committed: CommittedState) -> ResolvedChange | None:
@@ -284,7 +278,7 @@ class _CommittedRowComparison:
         new = self.image.rows.select(list(names)).take(pa.array(places))
         mask = np.ones(len(places), np.bool_)
         for name in names:
-            if is_blob_column(self._shape, name):
+            if name in blob_properties(self._shape.type):
                 mask &= self._same_blobs(name, old[name], new[name], addresses)
                 continue
             before = old[name]

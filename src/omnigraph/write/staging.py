@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, with_checksums
-from omnigraph.dataset_view import StagedView
+from omnigraph.dataset_view import StagedView, blob_properties
 from omnigraph.embed import Embedder
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import staged_writes as storage_stage
 from omnigraph.storage.compaction import compact_small_fragments
-from omnigraph.types import Scalar
+from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.write.change_set import INPUT_POSITION, RowSchema, TypeChange
-from omnigraph.write.committed_state import ROW_ADDRESS, CommittedState
+from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.embedding_models import (
     check_declared_model,
     check_embedded_model,
@@ -82,16 +82,15 @@ def _stage_all(
     def stage_one(image: ResolvedChange) -> StagedDataset:
         return _stage_type(manifest, request, image, committed)
 
+    def observed(staged: Iterable[StagedDataset]) -> Iterator[StagedDataset]:
+        for dataset in staged:
+            manifest.datasets.observe(f"staged {dataset.table_key.partition(':')[0]}")
+            yield dataset
+
     if len(images) == 1 or sum(image.rows.num_rows for image in images) < PARALLEL_MIN_ROWS:
-        return tuple(_observe_staged(manifest, stage_one(image)) for image in images)
+        return tuple(observed(map(stage_one, images)))
     with ThreadPoolExecutor(MAX_WRITER_THREADS) as threads:
-        return tuple(_observe_staged(manifest, staged) for staged in threads.map(stage_one, images))
-
-
-def _observe_staged(manifest: Manifest, staged: StagedDataset) -> StagedDataset:
-    kind, _, _ = staged.table_key.partition(":")
-    manifest.datasets.observe(f"staged {kind}")
-    return staged
+        return tuple(observed(threads.map(stage_one, images)))
 
 
 def _stage_type(
@@ -186,14 +185,13 @@ def new_fragments(
 
 def _has_external_blobs(shape: RowSchema, rows: pa.Table) -> bool:
     """Return whether some blob is given by its URI."""
-    blobs = [p.name for p in shape.properties.values() if p.type.scalar is Scalar.BLOB]
-    uris = (pc.struct_field(rows[name], "uri") for name in blobs)
+    uris = (pc.struct_field(rows[name], "uri") for name in blob_properties(shape.type))
     return any(column.null_count < len(column) for column in uris)
 
 
 def _external_blob_handling(change: TypeChange) -> storage_stage.ExternalBlobMode | None:
-    """Say what becomes of blobs that are elsewhere: an overwrite only refers to them."""
-    if all(p.type.scalar is not Scalar.BLOB for p in change.shape.properties.values()):
+    """Return how to store blobs that are given as a URI: an overwrite only refers to them."""
+    if not blob_properties(change.shape.type):
         return None
-    elsewhere = storage_stage.ExternalBlobMode
-    return elsewhere.REFERRED_TO if change.replace else elsewhere.COPIED
+    mode = storage_stage.ExternalBlobMode
+    return mode.REFERRED_TO if change.replace else mode.COPIED

@@ -3,9 +3,9 @@
 import pyarrow as pa
 
 from omnigraph.catalog import TypeKind
+from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_json
-from omnigraph.write.committed_state import ROW_ADDRESS
 
 
 def test_entities_are_found_by_a_column(committed, person):
@@ -29,7 +29,7 @@ def test_everything_is_found_without_a_filter(committed, person):
 
 def test_present_ids_are_those_that_exist(committed, knows):
     ids = pa.chunked_array([["k2", "nope"], [None]], pa.string())
-    assert committed.existing_ids(knows, ids).to_pylist() == ["k2"]
+    assert committed.read(knows).addresses_of(ids)["id"].to_pylist() == ["k2"]
 
 
 def test_blobs_come_in_the_form_of_a_change(committed, person):
@@ -63,7 +63,7 @@ def test_rows_have_the_types_of_the_shape(committed, person):
 
 def test_types_that_were_asked_about_are_remembered(committed, person, knows):
     assert committed.types_read == set()
-    committed.existing_ids(person, pa.array(["ann"]))
+    committed.read(person).addresses_of(pa.array(["ann"]))
     assert committed.types_read == {"node:Person"}
     committed.read(knows).select("false", ["id"])
     assert committed.types_read == {"node:Person", "edge:Knows"}

@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
+from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_values
 from omnigraph.write.change_set import GIVEN_PROPERTIES, ChangeSet, RowBatch
-from omnigraph.write.committed_state import ROW_ADDRESS
 from omnigraph.write.resolved_change import changed_ids, removed_ids, resolve_changes
 
 

@@ -74,7 +74,7 @@ class _EndpointCheck:
         """Return those of the ids that are committed and stay."""
         if self._is_replaced(node):
             return pa.array([], pa.string())
-        there = self.committed.existing_ids(node, ids).combine_chunks()
+        there = self.committed.read(node).addresses_of(ids)["id"].combine_chunks()
         gone = pc.is_in(there, value_set=removed_ids(self.images, node.table_key))
         return there.filter(pc.invert(gone))
 

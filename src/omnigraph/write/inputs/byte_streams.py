@@ -145,7 +145,7 @@ def _count_bytes(raw: IO[Any], meter: ProgressMeter) -> Iterator[bytes]:
 
 
 def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield what a stream holds; raise Broken when it cannot be read to its end."""
+    """Yield what a stream holds; raise UnreadableInput when it cannot be read to its end."""
     while True:
         try:
             chunk = stream.read(CHUNK_BYTES)

@@ -69,8 +69,8 @@ def open_csv(stream: IO[bytes], dialect: CsvDialect) -> Iterator[CsvFile]:
     """Open a CSV file; an empty unquoted cell is null, a quoted one is empty text.
 
     Raises:
-        Broken: the file has no header, or its header is not UTF-8. Reading batches raises it where
-            a quoted cell is not closed.
+        UnreadableInput: the file has no header, or its header is not UTF-8. Reading batches raises
+            it where a quoted cell is not closed.
     """
     try:
         head = stream.read(HEADER_BYTES)
@@ -154,7 +154,7 @@ def is_unicode(text: str) -> bool:
 def _strip_end_marker(
     reader: pa_csv.CSVStreamingReader, skipped: list[BadCsvRow]
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield batches without the record that was appended; raise Broken when it was swallowed."""
+    """Yield batches without the appended record; raise UnreadableInput if it was swallowed."""
     before: pa.RecordBatch | None = None
     rows = 0
     for batch in _parse_batches(reader):

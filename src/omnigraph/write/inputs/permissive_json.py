@@ -56,7 +56,7 @@ def read_permissive(source: ByteSource, builder: RowBuilder, meter: ProgressMete
 
 
 def json_values(pieces: Iterable[bytes], limit: int = MAX_LINE_BYTES) -> Iterator[Any]:
-    """Yield the values of a stream; raise Broken where there is none."""
+    """Yield the values of a stream; raise UnreadableInput where there is none."""
     decoder = json.JSONDecoder(parse_constant=reject_constant)
     number, text, at = 1, "", 0
     for piece, is_last in _decode_pieces(pieces):

@@ -19,6 +19,7 @@ from omnigraph.catalog.model import resolve_endpoint_columns
 from omnigraph.errors import InvalidInput
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.change_set import RowSchema
+from omnigraph.write.coercion import is_text_type
 from omnigraph.write.inputs.byte_streams import (
     READ_ERRORS,
     UnreadableInput,
@@ -87,7 +88,7 @@ def read_table(
 
 
 def _checked_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same; raise Broken when the file behind it cannot be read on."""
+    """Yield the same; raise UnreadableInput when the file behind it cannot be read on."""
     reading = iter(batches)
     while True:
         try:
@@ -182,7 +183,7 @@ def can_hold(kind: pa.DataType, type_: PropertyType) -> bool:
     if type_.is_list or type_.dimension is not None:
         item = PropertyType(Scalar.F32) if type_.dimension is not None else type_.element
         return hasattr(kind, "value_type") and can_hold(kind.value_type, item)
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    is_text = is_text_type(kind)
     is_time = types.is_date(kind) or types.is_timestamp(kind)
     match type_.scalar:
         case Scalar.STRING:
@@ -243,7 +244,7 @@ def open_table(
 
     Raises:
         InvalidInput: there is no such file, or its name says nothing.
-        Broken: it is not what its name says.
+        UnreadableInput: it is not what its name says.
     """
     kind = _file_kind(path)
     if kind in _CSV:
