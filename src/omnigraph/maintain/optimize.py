@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from omnigraph.catalog import AcceptedType, vector_metric
 from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Snapshot
+from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.publish import publish, retry_swap
 from omnigraph.commit.recovery import abort_intent
 from omnigraph.commit.snapshot import head_snapshot
@@ -226,8 +226,8 @@ class _OptimizeRun:
         if not entry.rows:
             return report
         with manifest.reading(table_key, entry) as base:
-            staged = self._compact(base, path, report) if self._compacting else base
-            staged = self._index(staged, path, (type_, entry), report)
+            staged = self._compact(base, report) if self._compacting else base
+            staged = self._index(staged, type_, entry.rows, report)
         if staged is not base:
             physical = int(staged.version)
             manifest.datasets.keep(path, staged)
@@ -236,31 +236,31 @@ class _OptimizeRun:
             manifest.datasets.observe("maintenance: staged")
         return report
 
-    def _compact(self, base: Any, path: str, report: DatasetMaintenance) -> Any:  # noqa: ANN401 - Lance handles
+    def _compact(self, base: Any, report: DatasetMaintenance) -> Any:  # noqa: ANN401 - Lance handles
         tasks = compaction_tasks(base)
         if not tasks:
             return base
-        done = self._executor.rewrite(base, DatasetVersionRef(path, int(base.version)), tasks)
+        version = DatasetVersionRef(report.path, int(base.version))
+        done = self._executor.rewrite(base, version, tasks)
         staged, report.fragments_removed, report.fragments_added = stage_compaction(base, done)
         return staged
 
     def _index(
         self,
         staged: Any,  # noqa: ANN401 - Lance handles
-        path: str,
-        of: tuple[AcceptedType, DatasetEntry],
+        type_: AcceptedType,
+        rows: int,
         report: DatasetMaintenance,
     ) -> Any:  # noqa: ANN401 - as above
-        type_, entry = of
         tasks: dict[str, IndexTask] = {}
-        for column, kind in required_indexes(type_, entry.rows):
+        for column, kind in required_indexes(type_, rows):
             metric = vector_metric(type_.definition, column)
             task = StagedView(type_, staged).index_task(column, kind, metric)
             if task is not None:
                 tasks[f"{column}:{kind}"] = task
         if not tasks:
             return staged
-        place = DatasetVersionRef(path, int(staged.version))
+        place = DatasetVersionRef(report.path, int(staged.version))
         built = self._executor.index(staged, place, list(tasks.values()))
         pairs = zip(tasks.values(), built, strict=True)
         whole = [merge_segments(staged, task, segments) for task, segments in pairs]

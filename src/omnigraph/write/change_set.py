@@ -17,7 +17,7 @@ from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.dataset_view import logical_schema, system_columns
 from omnigraph.embed.config import VectorsFrom, model_for_property
-from omnigraph.write.violations import InputLocation, ViolationCollector
+from omnigraph.write.violations import InputLocation, Violation, ViolationCollector, ViolationRule
 
 # ----------------------------------------------------------------------
 # Row schemas: the columns of a type in a change.
@@ -80,6 +80,18 @@ class RowSchema:
     def no_rows(self) -> pa.Table:
         """Return a table of this shape without rows."""
         return pa.schema([*self.schema, (INPUT_POSITION, pa.int64())]).empty_table()
+
+
+def type_violation(
+    rule: ViolationRule,
+    message: str,
+    shape: RowSchema | None,
+    **facts: Any,  # noqa: ANN401 - further fields of a violation
+) -> Violation:
+    """Return a violation by an entity of a type, or of no type that is known."""
+    if shape is not None:
+        facts |= {"kind": str(shape.kind), "type": shape.name}
+    return Violation(rule=rule, message=message, **facts)
 
 
 def find_row_schema(schema: AcceptedSchema, kind: TypeKind, name: str) -> RowSchema:
@@ -174,16 +186,21 @@ class ChangeSet:
 
     def place(self, rows: pa.Table, index: int) -> InputLocation | None:
         """Return where a row stood in the input."""
-        if INPUT_POSITION not in rows.column_names:
-            return None
-        position = rows[INPUT_POSITION][index].as_py()
-        if position is None:
-            return None
-        return locate_position(self.files, position)
+        return locate_position(self.files, input_position(rows, index))
 
 
-def locate_position(files: Sequence[tuple[str, str]], position: int) -> InputLocation | None:
+def input_position(rows: pa.Table, index: int) -> int | None:
+    """Return the position of a row in the input, if it has one."""
+    if INPUT_POSITION not in rows.column_names:
+        return None
+    position: int | None = rows[INPUT_POSITION][index].as_py()
+    return position
+
+
+def locate_position(files: Sequence[tuple[str, str]], position: int | None) -> InputLocation | None:
     """Return the place a position means; None when it is of no file people know."""
+    if position is None:
+        return None
     number, row = divmod(int(position), file_position_base(1))
     if number >= len(files):
         return None

@@ -38,7 +38,7 @@ from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.types import Scalar
 from omnigraph.types.arrow import to_column
 from omnigraph.types.data_values import blob_text
-from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema
+from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema, type_violation
 from omnigraph.write.coercion import DEFAULT_RULES, CoercionRules, coerce_value
 from omnigraph.write.committed_state import CommittedState, incident_edges
 from omnigraph.write.embedding_models import clear_vectors, embedded_sources, texts_differ
@@ -47,7 +47,7 @@ from omnigraph.write.ids import generate_ids, ids_from_keys
 from omnigraph.write.mutation_filter import PropertyTest, filter_rows, to_filter_sql
 from omnigraph.write.request import WriteRequest, check_mutation_allowed
 from omnigraph.write.transaction import apply_changes
-from omnigraph.write.violations import Violation, ViolationRule, abbreviate_value
+from omnigraph.write.violations import ViolationRule, abbreviate_value
 
 
 @dataclass(slots=True)
@@ -264,16 +264,8 @@ class MutationExecutor:
         message: str,
         value: Any = None,  # noqa: ANN401 - whatever was given
     ) -> None:
-        self.changes.findings.add(
-            Violation(
-                rule=rule,
-                message=message,
-                kind=str(shape.kind),
-                type=shape.name,
-                property=name,
-                value=abbreviate_value(value),
-            )
-        )
+        facts = {"property": name, "value": abbreviate_value(value)}
+        self.changes.findings.add(type_violation(rule, message, shape, **facts))
 
 
 # ----------------------------------------------------------------------

@@ -29,6 +29,7 @@ from omnigraph.write.change_set import (
     file_position_base,
     find_row_schema,
     locate_position,
+    type_violation,
 )
 from omnigraph.write.coercion import (
     DEFAULT_RULES,
@@ -40,7 +41,7 @@ from omnigraph.write.coercion import (
 from omnigraph.write.ids import generate_ids, ids_from_keys
 from omnigraph.write.rejected_rows import cell_value, to_record
 from omnigraph.write.spilling import SpillableRows, SpillManager
-from omnigraph.write.violations import InputLocation, Violation, ViolationRule, abbreviate_value
+from omnigraph.write.violations import InputLocation, ViolationRule, abbreviate_value
 
 InputCells: TypeAlias = pa.Array | Sequence[Any]
 _TEXT_TYPE = PropertyType(Scalar.STRING)
@@ -129,7 +130,9 @@ class RowBuilder:
     ) -> None:
         """Note what is wrong with one line or row."""
         source = locate_position(self.files, at)
-        self.changes.findings.add(_violation(rule, message, shape, source=source, at=at, **facts))
+        self.changes.findings.add(
+            type_violation(rule, message, shape, source=source, at=at, **facts)
+        )
 
     def report_file_error(
         self,
@@ -142,7 +145,7 @@ class RowBuilder:
         self.is_whole = False
         name, unit = self.files[-1]
         source = InputLocation(name, None, unit)
-        self.changes.findings.add(_violation(rule, message, shape, source=source, **facts))
+        self.changes.findings.add(type_violation(rule, message, shape, source=source, **facts))
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -219,17 +222,6 @@ class _TypeRows:
 
     def given_number(self, names: frozenset[str]) -> int:
         return self.given.setdefault(names, len(self.given))
-
-
-def _violation(
-    rule: ViolationRule,
-    message: str,
-    shape: RowSchema | None,
-    **facts: Any,  # noqa: ANN401 - further fields of a violation
-) -> Violation:
-    if shape is not None:
-        facts |= {"kind": str(shape.kind), "type": shape.name}
-    return Violation(rule=rule, message=message, **facts)
 
 
 # --- one batch ---------------------------------------------------------------------------------

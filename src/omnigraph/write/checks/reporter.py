@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.write.change_set import INPUT_POSITION, ChangeSet, RowSchema
-from omnigraph.write.violations import Violation, ViolationRule, abbreviate_value
+from omnigraph.write.change_set import ChangeSet, RowSchema, input_position, type_violation
+from omnigraph.write.violations import ViolationRule, abbreviate_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,14 @@ class ViolationReporter:
     ) -> None:
         """Report one row."""
         self.changes.findings.add(
-            Violation(
-                rule=rule,
-                message=message,
-                kind=str(self.shape.kind),
-                type=self.shape.name,
+            type_violation(
+                rule,
+                message,
+                self.shape,
                 id=self.rows["id"][index].as_py(),
                 property=column if column in self.shape.properties else None,
                 value=abbreviate_value(value),
                 source=self.changes.place(self.rows, index),
-                at=self.rows[INPUT_POSITION][index].as_py()
-                if INPUT_POSITION in self.rows.column_names
-                else None,
+                at=input_position(self.rows, index),
             )
         )
