@@ -310,11 +310,9 @@ def _parse_blocks(
 
 def _add_block(part: _ParsedBlock, builder: RowBuilder) -> None:
     """Take one block in, type by type."""
-    singly = _LineByLineReader(builder)
-    singly.read(part.lines, part.left)
     raws: dict[str, list[InputRows]] = defaultdict(list)
     shapes = {}
-    for shape, raw in [*part.found, *singly.raws()]:
+    for shape, raw in [*part.found, *_read_lines(part.lines, part.left, builder)]:
         shapes[shape.table_key] = shape
         raws[shape.table_key].append(raw)
     for key, shape in shapes.items():
@@ -324,49 +322,43 @@ def _add_block(part: _ParsedBlock, builder: RowBuilder) -> None:
 # --- one by one --------------------------------------------------------------------------------
 
 
-class _LineByLineReader:
-    """Reads lines one by one."""
+def _read_lines(
+    lines: LineIndex, indices: Iterable[int], builder: RowBuilder
+) -> list[tuple[RowSchema, InputRows]]:
+    """Read lines one by one, and return their rows by type; blank lines are skipped."""
+    rows: dict[tuple[TypeKind, str], list[tuple[int, Mapping[str, Any]]]] = defaultdict(list)
+    for index in indices:
+        line, at = lines[index], lines.first + index
+        if not line.strip(b" \t\r\n\v\f"):
+            continue
+        try:
+            record = read_line(line, builder.schema.catalog)
+        except InvalidLine as problem:
+            text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
+            facts = {**problem.facts, "record": text}
+            builder.problem(problem.rule, problem.message, at, **facts)
+            continue
+        records = rows[record.kind, record.name]
+        if _check_members(record, at, builder):
+            ends = {"src": record.src, "dst": record.dst} if record.kind is TypeKind.EDGE else {}
+            records.append((at, {**record.data, **ends}))
+    typed = [(builder.shape(*key), records) for key, records in rows.items()]
+    return [(shape, InputRows.from_records(shape, records)) for shape, records in typed]
 
-    def __init__(self, builder: RowBuilder) -> None:
-        self._intake = builder
-        self._rows: dict[tuple[TypeKind, str], list[tuple[int, Mapping[str, Any]]]] = {}
 
-    def read(self, lines: LineIndex, indices: Iterable[int]) -> None:
-        """Read some lines; blank ones are skipped."""
-        catalog = self._intake.schema.catalog
-        for index in indices:
-            line = lines[index]
-            if not line.strip(b" \t\r\n\v\f"):
-                continue
-            at = lines.first + index
-            try:
-                record = read_line(line, catalog)
-            except InvalidLine as problem:
-                text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
-                facts = {**problem.facts, "record": text}
-                self._intake.problem(problem.rule, problem.message, at, **facts)
-            else:
-                self._add(record, at)
-
-    def _add(self, record: EntityRecord, at: int) -> None:
-        key, data = (record.kind, record.name), record.data
-        shape, rows = self._intake.shape(*key), self._rows.setdefault(key, [])
-        for name in data:
-            if name not in shape.schema.names or name in ("src", "dst"):
-                message = f"{shape.name}: {unknown_member_message(name, shape.kind)}"
-                facts = {"property": name[:80], "record": _as_record(record)}
-                self._intake.problem(ViolationRule.UNKNOWN_PROPERTY, message, at, shape, **facts)
-        if "id" in data and data["id"] is None:
-            message = f"id of {shape.name}: expected string, got null"
-            self._intake.problem(ViolationRule.ID, message, at, shape, record=_as_record(record))
-            return
-        ends = {"src": record.src, "dst": record.dst} if shape.kind is TypeKind.EDGE else {}
-        rows.append((at, {**data, **ends}))
-
-    def raws(self) -> list[tuple[RowSchema, InputRows]]:
-        """Return what was read, by type."""
-        shapes = [(self._intake.shape(*key), rows) for key, rows in self._rows.items()]
-        return [(shape, InputRows.from_records(shape, rows)) for shape, rows in shapes]
+def _check_members(record: EntityRecord, at: int, builder: RowBuilder) -> bool:
+    """Report members that a type does not have; return whether the row can be built."""
+    shape, data = builder.shape(record.kind, record.name), record.data
+    for name in data:
+        if name not in shape.schema.names or name in ("src", "dst"):
+            message = f"{shape.name}: {unknown_member_message(name, shape.kind)}"
+            facts = {"property": name[:80], "record": _as_record(record)}
+            builder.problem(ViolationRule.UNKNOWN_PROPERTY, message, at, shape, **facts)
+    if "id" in data and data["id"] is None:
+        message = f"id of {shape.name}: expected string, got null"
+        builder.problem(ViolationRule.ID, message, at, shape, record=_as_record(record))
+        return False
+    return True
 
 
 def _as_record(record: EntityRecord) -> dict[str, Any]:
