@@ -196,7 +196,7 @@ class Snapshot:
         return {key: self.entry(key) for key in sorted(type_.entity for type_ in self.types())}
 
     def types(self) -> list[AcceptedType]:
-        """Return the node types and then the edge types, by name."""
+        """Return the node types and then the edge types."""
         return [t for kind in (TypeKind.NODE, TypeKind.EDGE) for t in self.schema.of_kind(kind)]
 
     def type_of(self, table_key: str) -> AcceptedType:
