@@ -100,7 +100,7 @@ def test_a_ranking_without_a_spark_implementation_is_one_row_that_states_why(
     add_function(
         "bm25",
         "wordiness",
-        local=implementation("text_length"),
+        local=implementation("TextLength"),
         spark=Unsupported("toys stay at home"),
     )
     text = """query q() {

@@ -17,7 +17,8 @@ from omnigraph.query.aggregation import Grouping
 from omnigraph.query.bm25 import TextIndex
 from omnigraph.query.expressions import Constants, Evaluator
 from omnigraph.query.frame import Frame
-from omnigraph.query.search import SearchEvaluator
+from omnigraph.query.ranking import Scores
+from omnigraph.query.search import Ranking
 from omnigraph.query.shortest_paths import PathSearch
 from omnigraph.storage.columns import Positions
 
@@ -54,13 +55,14 @@ def spark_match_all(_compiler: ExpressionCompiler, _call: FunctionCall) -> Colum
     return F.lit(True)
 
 
-def text_length(
-    _search: SearchEvaluator, call: FunctionCall, frame: Frame, evaluator: Evaluator
-) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Positions]:
-    """Rank each row by the length of its text."""
-    texts = evaluator.column(call.arguments[0], frame).to_pylist()
-    lengths = np.array([np.nan if text is None else len(text) for text in texts], np.float64)
-    return lengths, np.zeros(frame.rows, np.int64)
+class TextLength(Ranking):
+    """Ranks each row by the length of its text."""
+
+    def scores(self) -> tuple[Scores, Positions]:
+        """Return the lengths."""
+        texts = self.evaluator.column(self.call.arguments[0], self.frame).to_pylist()
+        lengths = np.array([np.nan if text is None else len(text) for text in texts], np.float64)
+        return lengths, np.zeros(self.frame.rows, np.int64)
 
 
 def pair_exists(search: PathSearch, pairs: Positions, _tables: object) -> pa.Array:

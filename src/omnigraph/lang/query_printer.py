@@ -181,8 +181,6 @@ class _QueryPrinter:
                 return f"({self._choice(condition)})"
             case qt.OrCondition(conditions=parts):
                 return f"({' or '.join(self._choice(part) for part in parts)})"
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def _choice(self, condition: qt.Condition) -> str:
         """Write one side of an `or`, where `and` binds tighter and needs no parentheses.
@@ -218,8 +216,6 @@ class _QueryPrinter:
                 return name
             case qt.EdgePathExpression():
                 return _edge_path(expr)
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def _literal(self, literal: qt.Literal) -> str:
         match literal.value:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import assert_never
 
 from omnigraph.catalog.defaults import default_value
 from omnigraph.catalog.model import DST, ID, SRC, EdgeType, NodeType, Property
 from omnigraph.lang import Code, did_you_mean
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.source import Name
-from omnigraph.plan.check_values import check_assigned_value, check_condition_value
+from omnigraph.plan.check_values import check_value
 from omnigraph.plan.expressions import Compare, EntityKind, Expression, PropertyRef
 from omnigraph.plan.query_plan import (
     ENTITY,
@@ -58,8 +57,6 @@ class _MutationChecker:
                 return None if type_ is None else self._update(statement, type_)
             case qt.DeleteStatement():
                 return None if type_ is None else self._delete(statement, type_)
-            case _ as unreachable:
-                assert_never(unreachable)
 
     # --- types ---------------------------------------------------------------------------------
 
@@ -177,7 +174,7 @@ class _MutationChecker:
                 self._not_addressable(name, type_, addressable, "assigned")
                 continue
             place = f"{type_.name}.{name}"
-            value = check_assigned_value(assignment.value, property_.type, place, self.context)
+            value = check_value(assignment.value, property_.type, place, self.context, exact=True)
             if value is not None:
                 values[name.text] = value
         return values
@@ -220,7 +217,7 @@ class _MutationChecker:
             message = f"{place} is {property_.type.base_text}, which cannot be compared"
             self.context.error(Code.INCOMPATIBLE_TYPES, message, test.property.span)
             return None
-        value = check_condition_value(test.value, property_.type, place, self.context)
+        value = check_value(test.value, property_.type, place, self.context, exact=False)
         if value is None:
             return None
         left = PropertyRef(ENTITY, property_.name, property_.type)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, assert_never
 
 from omnigraph.catalog.model import Catalog, TypeKind
-from omnigraph.plan.expressions import EntityKind, edge_paths
+from omnigraph.plan.expressions import EdgePath, EntityKind, subexpressions
 from omnigraph.plan.operators import (
     Expand,
     PlanOperator,
@@ -64,8 +64,9 @@ def _read_accesses(operator: PlanOperator, catalog: Catalog) -> set[TypeAccess]:
         case _:
             pass
     for expression in operator_expressions(operator):
-        for path in edge_paths(expression):
-            accesses |= set(_edge_accesses(path.edge, catalog))
+        for part in subexpressions(expression):
+            if isinstance(part, EdgePath):
+                accesses |= set(_edge_accesses(part.edge, catalog))
     for source in operator_inputs(operator):
         accesses |= _read_accesses(source, catalog)
     return accesses

@@ -9,6 +9,7 @@ crossed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from omnigraph.plan.check_read import CheckedResult
 from omnigraph.plan.expressions import (
@@ -140,11 +141,11 @@ def _apply_reachable_steps(
         later: list[PatternStep] = []
         for step in waiting:
             if step.src.name in bound and step.dst.name in bound:
-                rows = _semi_join(rows, step)
+                rows = SemiJoin(**_traversal(rows, step), dst=step.dst.name)
             elif step.src.name in bound:
                 rows = _expand(rows, step)
             elif step.dst.name in bound:
-                rows = _expand(rows, step.backwards)
+                rows = _expand(rows, step.reversed)
             else:
                 later.append(step)
                 continue
@@ -155,25 +156,16 @@ def _apply_reachable_steps(
 
 
 def _expand(rows: RowOperator, step: PatternStep) -> Expand:
-    return Expand(
-        input=rows,
-        src=step.src.name,
-        edge=step.edge,
-        direction=step.direction,
-        dst=step.dst,
-        hops=step.hops,
-        edge_binding=step.edge_binding,
-        from_end=step.from_end,
-    )
+    return Expand(**_traversal(rows, step), dst=step.dst, is_reversed=step.is_reversed)
 
 
-def _semi_join(rows: RowOperator, step: PatternStep) -> SemiJoin:
-    return SemiJoin(
-        input=rows,
-        src=step.src.name,
-        edge=step.edge,
-        direction=step.direction,
-        dst=step.dst.name,
-        hops=step.hops,
-        edge_binding=step.edge_binding,
-    )
+def _traversal(rows: RowOperator, step: PatternStep) -> dict[str, Any]:
+    """Return what `Expand` and `SemiJoin` have in common."""
+    return {
+        "input": rows,
+        "src": step.src.name,
+        "edge": step.edge,
+        "direction": step.direction,
+        "hops": step.hops,
+        "edge_binding": step.edge_binding,
+    }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import assert_never
 
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
@@ -95,8 +94,6 @@ def estimate_rows(operator: op.PlanOperator, snapshot: Snapshot) -> float:
             return max(1.0, estimate_rows(source, snapshot) ** 0.5) if keys else 1.0
         case op.SortRows() | op.SortColumns() | op.Project() | op.Distinct():
             return estimate_rows(operator.input, snapshot)
-        case _ as unreachable:
-            assert_never(unreachable)
 
 
 def _row_count(snapshot: Snapshot, kind: TypeKind, name: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -237,8 +237,6 @@ class _ResultColumns:
                 found = self.of(source)
                 start, stop = slice_bounds(operator, _column_length(found), evaluator)
                 return _take_rows(found, np.arange(start, stop))
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def parts(self, root: op.ResultOperator) -> tuple[int, Iterator[dict[str, pa.Array]]]:
         """Return how many rows there are, and their columns, some rows at a time."""

@@ -189,7 +189,7 @@ class Execution:
             weighed = self._weighed(expand, source, expansion, needed) if weigh else None
             if weighed is not None:
                 return self._filtered(weighed, expand.predicates)
-            rows, nodes = expansion.reach(starts, expand.hops, from_end=expand.from_end)
+            rows, nodes = expansion.reach(starts, expand.hops, is_reversed=expand.is_reversed)
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
         return self._filtered(source.take(rows).with_columns(new), expand.predicates)

@@ -65,16 +65,16 @@ class EdgeExpansion:
 
     # --- what is reached -----------------------------------------------------------------------
 
-    def reach(self, positions: Positions, hops: Hops, *, from_end: bool = False) -> ReachedPairs:
+    def reach(self, positions: Positions, hops: Hops, *, is_reversed: bool = False) -> ReachedPairs:
         """Return the nodes reached from each row, each once per row.
 
-        With `from_end`, return the nodes from which each row is reached.
+        With `is_reversed`, return the nodes from which each row is reached.
         """
         hops = self._possible(hops)
         if hops.is_single and self.direction is not Direction.BOTH and self._uses_arrays(positions):
             return self._reach_at_once(positions)
         starts, back = np.unique(positions, return_inverse=True)
-        found = self._from_each(starts, hops, from_end=from_end)
+        found = self._from_each(starts, hops, is_reversed=is_reversed)
         self._check(found.edge_count(back))
         return found.reached(back)
 
@@ -82,13 +82,15 @@ class EdgeExpansion:
         """Return the bounds without hops that edges between different types cannot make."""
         return hops if hops.is_single or self.chains or hops.minimum > 1 else Hops(1, 1)
 
-    def _from_each(self, starts: Positions, hops: Hops, *, from_end: bool = False) -> CsrAdjacency:
+    def _from_each(
+        self, starts: Positions, hops: Hops, *, is_reversed: bool = False
+    ) -> CsrAdjacency:
         """Return the nodes reached from different starts, in order of start and node."""
         sources, nodes = _no_edges()
         if hops.is_single:
             sources, nodes, _ = self._walk(starts)(starts)
         elif self.chains:
-            sources, nodes = self._search(starts, hops, from_end=from_end)
+            sources, nodes = self._search(starts, hops, is_reversed=is_reversed)
         sources, nodes = distinct_pairs(sources, nodes, self._width)
         first = np.searchsorted(sources, np.arange(len(starts) + 1))
         return CsrAdjacency(first, nodes, nodes, self._width, is_simple=True)
@@ -334,9 +336,9 @@ class EdgeExpansion:
             self._check(found.num_rows, _EDGE_BYTES // 8)
         return found
 
-    def _search(self, starts: Positions, hops: Hops, *, from_end: bool) -> ReachedPairs:
+    def _search(self, starts: Positions, hops: Hops, *, is_reversed: bool) -> ReachedPairs:
         """Search breadth first from each start, a few at a time."""
-        is_plain = self.direction is not Direction.BOTH and (not from_end or hops.minimum == 1)
+        is_plain = self.direction is not Direction.BOTH and (not is_reversed or hops.minimum == 1)
         if len(starts) >= KERNEL_MIN_STARTS and is_plain and self._uses_arrays(starts):
             found = self._search_all(starts, hops)
             if found is not None:
@@ -344,7 +346,7 @@ class EdgeExpansion:
         at_once = max(1, _VISITED_BYTES // max(self._width, 1))
         return _concat_pairs(
             [
-                self._search_some(starts[at : at + at_once], hops, at, from_end=from_end)
+                self._search_some(starts[at : at + at_once], hops, at, is_reversed=is_reversed)
                 for at in range(0, len(starts), at_once)
             ]
         )
@@ -373,7 +375,7 @@ class EdgeExpansion:
         return _concat_pairs(found)
 
     def _search_some(
-        self, starts: Positions, hops: Hops, first: int, *, from_end: bool
+        self, starts: Positions, hops: Hops, first: int, *, is_reversed: bool
     ) -> ReachedPairs:
         width = self._width
         visited = np.zeros((len(starts), width), np.bool_)
@@ -387,7 +389,7 @@ class EdgeExpansion:
             loops, others = self._one_hop(rows, nodes)
             if hop == 1:
                 looping = np.isin(rows, loops[0])
-            if hop >= hops.minimum and not from_end:
+            if hop >= hops.minimum and not is_reversed:
                 # A loop leads back to its node once, and not on from there.
                 found.append(loops)
             elif hop >= hops.minimum:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -180,8 +180,6 @@ class Evaluator(Constants):
                 return self.search.column(expression, frame, self)
             case EdgePath():
                 raise AssertionError("a way along edges has no value")
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def _beside(self, expression: Expression, other: Expression, frame: Frame) -> Operand:
         if not isinstance(expression, Constant):
@@ -218,8 +216,6 @@ class Evaluator(Constants):
                 for part in parts:
                     found |= self.mask(part, frame)
                 return found
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def _compare(
         self, left: Expression, operator: ComparisonOperator, right: Expression, frame: Frame

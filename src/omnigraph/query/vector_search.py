@@ -70,8 +70,6 @@ def distances(metric: Metric, vectors: Floats, queries: Floats) -> Floats:
             lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(queries, axis=1)
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(lengths > 0, 1 - products / lengths, np.nan)
-        case _ as unreachable:
-            assert_never(unreachable)
 
 
 def vector_items(column: pa.Array, size: int) -> npt.NDArray[np.float32]:
