@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from reprlib import repr as brief
 from typing import Any, TypeVar
 
+from omnigraph.catalog.constraints import VALUE_CONSTRAINTS
 from omnigraph.catalog.fingerprint import annotations_shape, compact_json
 from omnigraph.catalog.identity import (
     IncarnationId,
@@ -23,7 +24,6 @@ from omnigraph.catalog.model import (
     AcceptedType,
     Annotation,
     Cardinality,
-    Check,
     Constraint,
     Definition,
     EdgeType,
@@ -33,9 +33,9 @@ from omnigraph.catalog.model import (
     Metric,
     NodeType,
     Property,
-    Range,
     SchemaCorrupt,
     TypeKind,
+    ValueConstraint,
     canonical_constraints,
     constraint_columns,
     constraint_word,
@@ -118,10 +118,8 @@ def _encode_constraint(constraint: Constraint, owner: AcceptedType) -> _Json:
     }
     if isinstance(constraint, Index) and constraint.metric is not None:
         document["metric"] = str(constraint.metric)
-    elif isinstance(constraint, Range):
-        document |= {"min": constraint.minimum, "max": constraint.maximum}
-    elif isinstance(constraint, Check):
-        document["pattern"] = constraint.pattern
+    elif isinstance(constraint, ValueConstraint):
+        document |= constraint.members()
     return document
 
 
@@ -340,16 +338,7 @@ def _decode_constraint(entry: _SchemaJsonObject) -> Constraint:
         return COLUMN_CONSTRAINTS[word](names)
     if len(names) != 1:
         raise SchemaCorrupt(f"{entry.place}.properties: @{word} speaks of exactly one property")
-    if word == "range":
-        return Range(
-            names[0], entry.convert("min", _decode_bound), entry.convert("max", _decode_bound)
-        )
-    if word == "check":
-        return Check(names[0], entry.get("pattern", str))
-    raise SchemaCorrupt(f"{entry.place}.kind: unknown constraint `{word:.40}`")
-
-
-def _decode_bound(value: Any) -> int | float | None:  # noqa: ANN401 - a decode edge
-    if value is None or type(value) in (int, float):
-        return value  # type: ignore[no-any-return]
-    raise ValueError(f"expected a number or null, found {brief(value)}")
+    if word not in VALUE_CONSTRAINTS:
+        raise SchemaCorrupt(f"{entry.place}.kind: unknown constraint `{word:.40}`")
+    kind = VALUE_CONSTRAINTS[word].type
+    return kind(names[0], *(entry.convert(key, read) for key, read in kind.json_members.items()))

@@ -36,7 +36,6 @@ from omnigraph.catalog.migration_steps import (
 from omnigraph.catalog.model import (
     AcceptedType,
     Annotation,
-    Check,
     Constraint,
     EdgeType,
     Embed,
@@ -44,8 +43,8 @@ from omnigraph.catalog.model import (
     Key,
     NodeType,
     Property,
-    Range,
     TypeKind,
+    ValueConstraint,
     annotation_text,
     constraint_columns,
     constraint_text,
@@ -188,7 +187,7 @@ class _SchemaTypeState:
     def property_of(self, constraint: Constraint) -> PropertyId | None:
         """Return the property beside which a constraint is treated, if there is one."""
         columns = constraint_columns(constraint)
-        if isinstance(constraint, Range | Check) or len(columns) > 1:
+        if isinstance(constraint, ValueConstraint) or len(columns) > 1:
             return None
         return self.type.property_ids.get(columns[0])
 
@@ -202,15 +201,12 @@ class _SchemaTypeState:
 def _constraint_identity(constraint: Constraint, type_: AcceptedType) -> Hashable:
     columns = constraint_columns(constraint)
     members = frozenset(type_.property_ids.get(name, name) for name in columns)
-    match constraint:
-        case Range(_, low, high):
-            return "range", members, low, high
-        case Check(_, pattern):
-            return "check", members, pattern
-        case Index(_, metric):
-            return "index", members, metric
-        case _:
-            return constraint_word(constraint), members
+    facts: tuple[Hashable, ...] = ()
+    if isinstance(constraint, ValueConstraint):
+        facts = tuple(constraint.members().values())
+    elif isinstance(constraint, Index):
+        facts = (constraint.metric,)
+    return constraint_word(constraint), members, *facts
 
 
 # --- the type itself ---------------------------------------------------------------------------
@@ -416,7 +412,7 @@ def _with_current_names(
         identity = before.type.property_ids.get(name)
         return name if identity is None else after.names.get(identity, name)
 
-    if isinstance(constraint, Range | Check):
+    if isinstance(constraint, ValueConstraint):
         return replace(constraint, property=now(constraint.property))
     return replace(constraint, columns=tuple(sorted(map(now, constraint.columns))))
 

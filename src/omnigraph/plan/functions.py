@@ -7,16 +7,15 @@ reference page is generated from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, partial
-from importlib import import_module
+from functools import partial
 from types import MappingProxyType
-from typing import Any
 
 from omnigraph.lang import Code
 from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.implementation import Implementation as Implementation
 
 
 class FunctionKind(StrEnum):
@@ -39,27 +38,6 @@ class FunctionKind(StrEnum):
 
     Spark calls the implementations of all kinds but aggregates with `(compiler, call)`.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class Implementation:
-    """A function of a package above this one, as `package.module:name`.
-
-    Naming it instead of importing it keeps imports pointing downward.
-    """
-
-    path: str
-
-    def load(self) -> Callable[..., Any]:
-        """Return the function; its module is imported the first time."""
-        return _load(self.path)
-
-
-@cache
-def _load(path: str) -> Callable[..., Any]:
-    module, _, name = path.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
 
 
 @dataclass(frozen=True, slots=True)
