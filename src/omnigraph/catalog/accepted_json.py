@@ -171,18 +171,13 @@ def check_canonical(document: object, canonical: object, place: str = "document"
     elif isinstance(document, list) and isinstance(canonical, list):
         if len(document) != len(canonical):
             raise SchemaCorrupt(f"{place} repeats an entry")
-        if _differs_only_in_order(document, canonical):
+        ours, theirs = (sorted(map(compact_json, items)) for items in (document, canonical))
+        if document != canonical and ours == theirs:
             raise SchemaCorrupt(f"{place} is not sorted")
         for index, (item, expected) in enumerate(zip(document, canonical, strict=True)):
             check_canonical(item, expected, f"{place}[{index}]")
     elif document != canonical:
         raise SchemaCorrupt(f"{place} is {brief(document)}, expected {brief(canonical)}")
-
-
-def _differs_only_in_order(items: list[Any], expected: list[Any]) -> bool:
-    return items != expected and sorted(map(compact_json, items)) == sorted(
-        map(compact_json, expected)
-    )
 
 
 class _SchemaJsonObject:
@@ -197,6 +192,14 @@ class _SchemaJsonObject:
     def get(self, key: str, kind: type[_T]) -> _T:
         """Return a field that has exactly the given type."""
         return self.convert(key, lambda value: _require_exact_type(value, kind))
+
+    def optional(self, key: str, kind: type[_T]) -> _T | None:
+        """Return a field that is null or has exactly the given type."""
+        return self.convert(key, lambda v: None if v is None else _require_exact_type(v, kind))
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Return a field that is a list of names, sorted."""
+        return self.convert(key, lambda value: _sorted_names(_require_exact_type(value, list)))
 
     def convert(self, key: str, read: Callable[[Any], _T]) -> _T:
         """Return what `read` makes of a field, naming the field when it makes nothing."""
@@ -273,9 +276,7 @@ def _decode_definition(
         properties=properties,
         cardinality=Cardinality(
             cardinality.get("min", int),
-            cardinality.convert(
-                "max", lambda v: None if v is None else _require_exact_type(v, int)
-            ),
+            cardinality.optional("max", int),
         ),
         constraints=constraints,
         annotations=annotations,
@@ -286,16 +287,13 @@ def _decode_property(entry: _SchemaJsonObject) -> Property:
     embed: Embed | None = None
     if entry.value.get("embed") is not None:
         wire = entry.entry("embed")
-        model = wire.convert("model", lambda v: None if v is None else _require_exact_type(v, str))
-        embed = Embed(wire.name("source"), model)
+        embed = Embed(wire.name("source"), wire.optional("model", str))
     return Property(
         name=entry.get("name", str),
         type=_decode_property_type(entry),
         annotations=_decode_annotations(entry),
         embed=embed,
-        shorthands=entry.convert(
-            "constraints", lambda v: _sorted_names(_require_exact_type(v, list))
-        ),
+        shorthands=entry.names("constraints"),
         declared_directly=entry.get("declared_directly", bool),
         satisfies=_sorted_names(link.name("interface") for link in entry.entries("satisfies")),
     )
@@ -305,12 +303,10 @@ def _decode_property_type(entry: _SchemaJsonObject) -> PropertyType:
     wire = entry.entry("type")
     for key in ("nullable", "list"):
         wire.get(key, bool)
-    wire.convert(
-        "scalar", lambda v: _require_exact_type(v, str) if not isinstance(v, Mapping) else v
-    )
-    wire.convert(
-        "enum_values", lambda v: None if v is None else _sorted_names(_require_exact_type(v, list))
-    )
+    if not isinstance(wire.value.get("scalar"), Mapping):
+        wire.get("scalar", str)
+    if wire.optional("enum_values", list) is not None:
+        wire.names("enum_values")
     return entry.convert("type", PropertyType.from_wire)
 
 
@@ -321,10 +317,11 @@ def _sorted_names(names: Iterable[str]) -> tuple[str, ...]:
 def _decode_annotations(entry: _SchemaJsonObject) -> tuple[Annotation, ...]:
     annotations = []
     for item in entry.entries("annotations"):
-        value = item.convert("value", lambda v: None if v is None else _require_exact_type(v, str))
         named = _SchemaJsonObject(item.value.get("kwargs", {}), f"{item.place}.kwargs")
         pairs = ((key, named.get(key, str)) for key in sorted(named.value))
-        annotations.append(Annotation(item.get("name", str), value, tuple(pairs)))
+        annotations.append(
+            Annotation(item.get("name", str), item.optional("value", str), tuple(pairs))
+        )
     return canonical_annotations(annotations)
 
 

@@ -59,8 +59,7 @@ def load_catalog(text: str, name: str = "<schema>", *, persisted: bool = False) 
     """
     report = report_for_text(text, name, Code.SCHEMA_UNREADABLE)
     catalog = read_catalog(report, persisted=persisted)
-    if report.errors:
-        raise SchemaError(report.in_order())
+    report.raise_errors(SchemaError)
     return catalog
 
 

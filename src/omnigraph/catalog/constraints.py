@@ -191,14 +191,13 @@ def check_constraints(
                 )
                 continue
         if checker.check(item):
-            kept.append(_without_defaults(item.constraint))
+            kept.append(_without_default_metric(item.constraint))
         if isinstance(item.constraint, Index):
             checker.check_metrics(kept, item)
     return canonical_constraints(kept)
 
 
-def _without_defaults(constraint: Constraint) -> Constraint:
-    """Return a constraint without redundant parts."""
+def _without_default_metric(constraint: Constraint) -> Constraint:
     if isinstance(constraint, Index) and constraint.metric is Metric.COSINE:
         return Index(constraint.columns)
     return constraint

@@ -86,7 +86,8 @@ def property_type_steps(
         added = _added_values(plain, new)
         if added:
             yield ExtendEnum(*names, added)
-        elif is_wider(plain, new) and not _changes_ids(place, plain):
+        # Ids would read differently: a wider float has more digits.
+        elif is_wider(plain, new) and not (place.in_key and plain.scalar is Scalar.F32):
             yield WidenProperty(*names, old.as_nullable(False), new.as_nullable(False))
         else:
             yield _type_change_refusal(place, old, new)
@@ -109,11 +110,6 @@ def _added_values(old: PropertyType, new: PropertyType) -> tuple[str, ...]:
     if not set(old.enum_values) < set(new.enum_values):
         return ()
     return tuple(sorted(set(new.enum_values) - set(old.enum_values)))
-
-
-def _changes_ids(place: PropertyTypeChange, old: PropertyType) -> bool:
-    """Return whether ids would read differently: a wider float has more digits."""
-    return place.in_key and old.scalar is Scalar.F32
 
 
 def _type_change_refusal(

@@ -437,14 +437,13 @@ class AcceptedType:
 
 
 def _stored_definition(definition: Definition) -> Definition:
-    properties = {name: _stored_property(p) for name, p in sorted(definition.properties.items())}
+    properties = {
+        name: replace(property_, rename_from=None, span=NO_SPAN)
+        for name, property_ in sorted(definition.properties.items())
+    }
     if isinstance(definition, InterfaceType):
         return replace(definition, properties=properties, span=NO_SPAN)
     return replace(definition, properties=properties, rename_from=None, span=NO_SPAN)
-
-
-def _stored_property(property_: Property) -> Property:
-    return replace(property_, rename_from=None, span=NO_SPAN)
 
 
 # ----------------------------------------------------------------------

@@ -105,7 +105,8 @@ class BaseParser:
         if self.at(kind):
             return self.advance()
         named = kind in (tk.NAME, tk.TYPE_NAME, tk.VARIABLE, tk.INT, tk.STRING)
-        self.fail_expected(_with_article(kind) if named else f"`{kind}`", where)
+        article = "an" if kind[0] in "aeiou" else "a"
+        self.fail_expected(f"{article} {kind}" if named else f"`{kind}`", where)
 
     def expect_word(self, word: str, where: str) -> Token:
         """Read this word or fail."""
@@ -145,15 +146,12 @@ class BaseParser:
     ) -> NoReturn:
         """Record a syntax error at the cursor (or at `span`) and give up the production."""
         place = span or self.token.span
-        if not self._at_unread_text():
+        # Where an unclosed bracket swallowed the rest, that was reported already.
+        if not (self.at(tk.END) and self.token.span.start < self.token.span.end):
             self.report.add(self.syntax, message, place, hint=hint)
         if self.report.full:
             self.abort("too many errors; the rest is not shown")
         raise ParseFailure
-
-    def _at_unread_text(self) -> bool:
-        """Return whether an unclosed bracket swallowed the rest, which was reported already."""
-        return self.at(tk.END) and self.token.span.start < self.token.span.end
 
     def fail_expected(self, expected: str, where: str, *, hint: str | None = None) -> NoReturn:
         """Fail by saying what should have come."""
@@ -301,19 +299,22 @@ class BaseParser:
         dimension = None
         if enums and not is_list and self.at_word("enum"):
             base = self.advance().text
-            values = self._enum_values()
+            self.expect("(", "after `enum`")
+            values = self.separated(self._enum_value)
+            self.expect(")", "to close the enum")
         else:
-            base = self._base_name(is_list=is_list, enums=enums)
+            base = self._base_name(is_list=is_list)
             if base == Scalar.VECTOR:
                 self.expect("(", "after `Vector`")
-                dimension = self._dimension()
+                number = self.expect(tk.INT, "as the vector dimension")
+                dimension = self.to_int(number, negative=False, low=1, high=MAX_VECTOR_DIMENSION)
                 self.expect(")", "after the vector dimension")
         if is_list:
             self.expect("]", "to close the list type")
         nullable = self.accept("?") is not None
         return TypeExpr(base, is_list, nullable, values, dimension, span=self.span_from(start))
 
-    def _base_name(self, *, is_list: bool, enums: bool) -> str:
+    def _base_name(self, *, is_list: bool) -> str:
         token = self.token
         allowed = BASE_NAMES if is_list else (*BASE_NAMES, str(Scalar.VECTOR))
         if token.kind in (tk.NAME, tk.TYPE_NAME) and token.text in allowed:
@@ -322,41 +323,23 @@ class BaseParser:
             self.fail(
                 f"a list of {token.text} is not supported", hint="list elements are base types"
             )
-        hint = self._type_hint(token.text, allowed)
-        self.fail_expected("a type", "here", hint=hint or (None if enums else "e.g. `String`"))
-
-    def _type_hint(self, wrong: str, allowed: tuple[str, ...]) -> str | None:
         spellings = {name.lower(): name for name in allowed} | _FOREIGN_TYPES
-        meant = spellings.get(wrong.lower())
-        return f"did you mean `{meant}`?" if meant else f"types: {', '.join(allowed)}"
-
-    def _dimension(self) -> int:
-        token = self.expect(tk.INT, "as the vector dimension")
-        return self.to_int(token, negative=False, low=1, high=MAX_VECTOR_DIMENSION)
-
-    def _enum_values(self) -> tuple[Name, ...]:
-        self.expect("(", "after `enum`")
-        values = self.separated(self._enum_value)
-        self.expect(")", "to close the enum")
-        return values
+        meant = spellings.get(token.text.lower())
+        hint = f"did you mean `{meant}`?" if meant else f"types: {', '.join(allowed)}"
+        self.fail_expected("a type", "here", hint=hint)
 
     def _enum_value(self) -> Name:
         """Read `[A-Za-z0-9_-]+`, which the tokenizer may have cut into several tokens."""
         start = self.token
         text = ""
-        while self.token.kind in _ENUM_PARTS and (not text or self._touches()):
+        while self.token.kind in _ENUM_PARTS:
+            if text and self.previous.span.end != self.token.span.start:
+                break
             text += self.advance().text
         if not text:
             hint = "enum values are written without quotes" if self.at(tk.STRING) else None
             self.fail_expected("an enum value", "here", hint=hint)
         return Name(text, span=self.span_from(start))
-
-    def _touches(self) -> bool:
-        return self.previous.span.end == self.token.span.start
-
-
-def _with_article(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 _ENUM_PARTS = frozenset({tk.NAME, tk.TYPE_NAME, tk.INT, "-"})

@@ -38,8 +38,7 @@ def parse_queries(text: str, name: str = "<query>") -> qt.QueryTree:
     """
     report = report_for_text(text, name, Code.QUERY_UNREADABLE)
     tree = read_queries(report)
-    if report.errors:
-        raise QueryError(report.in_order())
+    report.raise_errors(QueryError)
     return tree
 
 

@@ -47,8 +47,7 @@ def parse_schema(text: str, name: str = "<schema>") -> SchemaTree:
     """
     report = report_for_text(text, name, Code.SCHEMA_UNREADABLE)
     tree = read_schema(report)
-    if report.errors:
-        raise SchemaError(report.in_order())
+    report.raise_errors(SchemaError)
     return tree
 
 

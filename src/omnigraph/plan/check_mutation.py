@@ -56,7 +56,8 @@ class _MutationChecker:
             case qt.UpdateStatement():
                 return None if type_ is None else self._update(statement, type_)
             case qt.DeleteStatement():
-                return None if type_ is None else self._delete(statement, type_)
+                tests = () if type_ is None else self._tests(statement.tests, type_)
+                return Delete(_entity_kind(type_), type_.name, tests) if type_ and tests else None
 
     # --- types ---------------------------------------------------------------------------------
 
@@ -147,10 +148,6 @@ class _MutationChecker:
                 )
         tests = self._tests(statement.tests, type_)
         return Update(_entity_kind(type_), type_.name, values, tests) if values and tests else None
-
-    def _delete(self, statement: qt.DeleteStatement, type_: NodeType | EdgeType) -> Delete | None:
-        tests = self._tests(statement.tests, type_)
-        return Delete(_entity_kind(type_), type_.name, tests) if tests else None
 
     # --- assignments and tests -----------------------------------------------------------------
 

@@ -85,20 +85,21 @@ def _lower_aggregate(rows: RowOperator, columns: Sequence[OutputColumn]) -> Aggr
 def _lower_columns(source: Aggregate | Distinct, result: CheckedResult) -> ResultOperator:
     ordered: Aggregate | Distinct | SortColumns = source
     if result.sort:
-        keys = tuple(_column_key(key, result.columns) for key in result.sort)
+        names = [
+            next(c.name for c in result.columns if c.expression == key.expression)
+            for key in result.sort
+        ]
+        keys = tuple(
+            ColumnSortKey(name, key.descending)
+            for name, key in zip(names, result.sort, strict=True)
+        )
         ties = source.names
         if isinstance(source, Aggregate):
             ties = tuple(key.name for key in source.keys)
-        key_names = {key.name for key in keys}
-        ordered = SortColumns(source, keys, tuple(name for name in ties if name not in key_names))
+        ordered = SortColumns(source, keys, tuple(name for name in ties if name not in names))
     if result.limit is None and result.offset is None:
         return ordered
     return SliceColumns(ordered, result.limit, result.offset)
-
-
-def _column_key(key: SortKey, columns: Sequence[OutputColumn]) -> ColumnSortKey:
-    name = next(c.name for c in columns if c.expression == key.expression)
-    return ColumnSortKey(name, key.descending)
 
 
 def lower_pattern(pattern: MatchPattern, outer: Sequence[Binding] = ()) -> RowOperator:
@@ -107,7 +108,8 @@ def lower_pattern(pattern: MatchPattern, outer: Sequence[Binding] = ()) -> RowOp
     bound = {binding.name for binding in outer}
     steps = list(pattern.steps)
     rows, steps = _apply_reachable_steps(rows, bound, steps) if rows is not None else (None, steps)
-    for root in _component_roots(pattern):
+    # Components start at declared bindings first, then at first endpoints.
+    for root in (*pattern.declared, *(step.src for step in pattern.steps)):
         if root.name in bound:
             continue
         scan = Scan(root)
@@ -123,11 +125,6 @@ def lower_pattern(pattern: MatchPattern, outer: Sequence[Binding] = ()) -> RowOp
         inner = lower_pattern(negation, tuple(rows.variables.values()))
         rows = AntiJoin(rows, inner)
     return rows
-
-
-def _component_roots(pattern: MatchPattern) -> list[Binding]:
-    """Return where components may start: declared bindings first, then first endpoints."""
-    return [*pattern.declared, *(step.src for step in pattern.steps)]
 
 
 def _apply_reachable_steps(

@@ -182,7 +182,7 @@ class AntiJoin(_RowStep):
     inner: RowOperator
 
     def __post_init__(self) -> None:
-        missing = set(_outer_variables(self.inner)) - set(self.input.variables)
+        missing = set(outer_variables(self.inner)) - set(self.input.variables)
         if missing:
             raise ValueError(f"negation refers to unbound {sorted(missing)}")
 
@@ -355,12 +355,12 @@ def walk_operators(operator: PlanOperator, depth: int = 0) -> Iterator[tuple[int
         yield from walk_operators(source, depth + 1)
 
 
-def _outer_variables(operator: PlanOperator) -> dict[str, Binding]:
+def outer_variables(operator: PlanOperator) -> dict[str, Binding]:
     """Return the bindings of the OuterRow at the root of a negation's pattern."""
     if isinstance(operator, OuterRow):
         return operator.variables
     first = operator_inputs(operator)
-    return _outer_variables(first[0]) if first else {}
+    return outer_variables(first[0]) if first else {}
 
 
 def _require_bound_variables(

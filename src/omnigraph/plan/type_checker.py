@@ -71,7 +71,7 @@ def plan_query(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) 
     """Return the plan of a query; raise QueryError with all errors."""
     plan = typecheck(query, catalog, report)
     if plan is None or report.errors:
-        raise QueryError(report.in_order())
+        raise QueryError(report.sorted())
     return plan
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +51,7 @@ INDEX_LOOKUP_MAX_IDS = 4_096
 """Ids that are looked up through an index rather than in the whole column."""
 
 
+_ValueT = TypeVar("_ValueT")
 CacheKey: TypeAlias = tuple[str, int, str]
 """A dataset with the names of its columns, a version of it, and what is kept."""
 
@@ -112,6 +113,14 @@ class ColumnCache:
             self._values.put(key, value)
             names = self._versions.get(key[:2]) or self._versions.put(key[:2], set())
             names.add(key[2])
+
+    def cached(self, key: CacheKey, make: Callable[[], _ValueT]) -> _ValueT:
+        """Return what is kept under a key, made and kept if there is nothing yet."""
+        value: _ValueT | None = self.get(key)
+        if value is None:
+            value = make()
+            self.keep(key, value)
+        return value
 
     def newest(self, type_: str, column: str) -> DatasetEntry | None:
         """Return the version of which a whole column was read last."""
@@ -196,12 +205,7 @@ class TypeTable(DatasetView):
     @property
     def everything(self) -> Positions:
         """All positions, always the same array."""
-        key = (*self.key, "positions")
-        found: Positions | None = self._store.get(key)
-        if found is None:
-            found = np.arange(self.rows)
-            self._store.keep(key, found)
-        return found
+        return self._store.cached((*self.key, "positions"), lambda: np.arange(self.rows))
 
     def has(self, name: str) -> bool:
         """Return whether a whole column is in memory, or may as well be."""
@@ -294,11 +298,7 @@ class TypeTable(DatasetView):
     def codes(self, name: str, make: Callable[[pa.Array], Positions]) -> Positions:
         """Return small numbers for all values of a column, equal where values are."""
         key = (*self.key, f"{make.__name__} of {name}")
-        found: Positions | None = self._store.get(key)
-        if found is None:
-            found = make(self.column(name))
-            self._store.keep(key, found)
-        return found
+        return self._store.cached(key, lambda: make(self.column(name)))
 
     def positions_of(self, ids: pa.ChunkedArray) -> Positions:
         """Return where the entities with these ids are."""
@@ -315,11 +315,10 @@ class TypeTable(DatasetView):
 
     def covered(self, name: str) -> float:
         """Return the share of rows an index of a column covers."""
-        found = self._covered.get(name)
-        if found is None:
+        if name not in self._covered:
             rows, _ = self.index_coverage(name, IndexKind.BTREE)
-            found = self._covered[name] = rows / max(1, self.rows)
-        return found
+            self._covered[name] = rows / max(1, self.rows)
+        return self._covered[name]
 
     @contextmanager
     def changes_since(self, old: DatasetEntry, limit: int) -> Iterator[VersionGrowth | None]:
@@ -341,24 +340,16 @@ class TypeTable(DatasetView):
     def position_of(self, id_: str) -> Positions:
         """Return where the entity with an id is: one position, or none."""
         key = (*self.key, "places of ids")
-        places: IdHashIndex | None = self._store.get(key)
-        if places is None and self._lookups * INDEX_LOOKUP_ROW_COST < self.rows:
+        if self._lookups * INDEX_LOOKUP_ROW_COST < self.rows and self._store.get(key) is None:
             self._lookups += 1
             [literal] = sql_literals(pa.array([id_]))
             return self.positions(f"`id` = {literal}")
-        if places is None:
-            places = IdHashIndex.of(self.column("id"))
-            self._store.keep(key, places)
+        places = self._store.cached(key, lambda: IdHashIndex.of(self.column("id")))
         return places.find(id_, self.column("id"))
 
     def addresses(self) -> RowAddressMap:
         """Return where rows are."""
-        key = (*self.key, "addresses")
-        found: RowAddressMap | None = self._store.get(key)
-        if found is None:
-            found = self.address_map()
-            self._store.keep(key, found)
-        return found
+        return self._store.cached((*self.key, "addresses"), self.address_map)
 
     def open(self) -> AbstractContextManager[Any]:
         """Return the Lance handle of the version, and count the read."""

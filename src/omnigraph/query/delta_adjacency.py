@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -211,3 +212,7 @@ class DeltaAdjacency:
     def _asks_much(self, positions: Positions) -> bool:
         """Return whether enough nodes are requested to merge all edges."""
         return 8 * len(positions) > self.sizes[0] or self.merged_cache.get(self) is not None
+
+
+AdjacencyIndex: TypeAlias = CsrAdjacency | DeltaAdjacency
+"""The edges of one type in one direction, however they are kept."""

@@ -84,9 +84,7 @@ class Engine:
         settings: QuerySettings | None = None,
     ) -> Result:
         """Run one read query of a text on a snapshot."""
-        plan = self.plan(snapshot, source, name)
-        bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
+        plan, execution = self._prepare(snapshot, source, parameters, name, settings)
         with execution.budget.kept():
             columns = _ResultColumns(execution).of(plan.root)
         types = {column.name: column.type for column in plan.columns}
@@ -105,12 +103,10 @@ class Engine:
 
         Groups and different rows have to be made first; everything else takes little memory.
         """
-        plan = self.plan(snapshot, source, name)
-        bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
+        plan, execution = self._prepare(snapshot, source, parameters, name, settings)
         with execution.budget.kept(streams=True):
-            rows, made = _ResultColumns(execution).parts(plan.root)
-        parts = _ResultBatches(made, execution.budget)
+            rows, batches = _ResultColumns(execution).parts(plan.root)
+        parts = _ResultBatches(batches, execution.budget)
         types = {column.name: column.type for column in plan.columns}
         tables = (pa.table({name: part[name] for name in types}) for part in parts)
         return ResultStream(plan.name, types, snapshot.commit_id, rows, tables)
@@ -128,25 +124,26 @@ class Engine:
         settings: QuerySettings | None = None,
     ) -> Explanation:
         """Run a query and return measurements."""
-        plan = self.plan(snapshot, source, name)
-        bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
+        plan, execution = self._prepare(snapshot, source, parameters, name, settings)
         execution.trace = {}
         with execution.budget.kept():
             _ResultColumns(execution).of(plan.root)
         return explain_plan(plan, snapshot, self.store, execution.trace)
 
-    def _execution(
+    def _prepare(
         self,
         snapshot: Snapshot,
-        plan: ReadPlan,
-        parameters: Mapping[str, Any],
-        settings: QuerySettings,
-    ) -> Execution:
+        source: str,
+        parameters: Mapping[str, Any] | None,
+        name: str | None,
+        settings: QuerySettings | None,
+    ) -> tuple[ReadPlan, Execution]:
+        plan = self.plan(snapshot, source, name)
+        values, settings = bind_parameters(plan.parameters, parameters), settings or QuerySettings()
         tables: dict[str, TypeTable] = {}
         embed = QueryEmbeddings(self.embedder).of
         search = SearchEvaluator(self.store, None, embed, self.words, settings.few)
-        evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
+        evaluator = Evaluator(values, datetime.now(UTC), tables, search)
         search.depth = max_result_rows(plan.root, evaluator)
         execution = Execution(
             snapshot=snapshot,
@@ -158,14 +155,14 @@ class Engine:
             tables=tables,
         )
         evaluator.paths = ShortestPaths(execution.expansion, tables, execution.budget)
-        return execution
+        return plan, execution
 
     def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
         """Return the plan of a query; one made for the same schema and scope is made no more."""
         key = (snapshot.head.schema_hash, snapshot.scope, source, name)
-        known = self._plans.get(key)
-        if known is not None:
-            return known
+        cached = self._plans.get(key)
+        if cached is not None:
+            return cached
         plan = compile_query(snapshot.catalog, source, name)
         if not isinstance(plan, ReadPlan):
             message = f"query '{plan.name}' changes data; run it as a mutation"
@@ -224,7 +221,9 @@ class _ResultColumns:
                 self._check_size("Aggregate", keys, frame)
                 return compute_aggregates(operator, frame, evaluator)
             case op.Distinct(input=source):
-                return _distinct_rows(self.of(source, distinct=True))
+                rows_ = self.of(source, distinct=True)
+                _, first = group_rows(rows_.values(), _column_length(rows_))
+                return _take_rows(rows_, first)
             case op.SortColumns(input=source, keys=keys, tie_break=ties):
                 found = self.of(source)
                 wanted = [(column_values(found[key.name]), key.descending) for key in keys]
@@ -243,7 +242,8 @@ class _ResultColumns:
         if not isinstance(root, op.Project):
             found = self.of(root)
             return _column_length(found), (
-                _slice_rows(found, at) for at in _batch_starts(_column_length(found))
+                {name: column.slice(at, STREAM_BATCH_ROWS) for name, column in found.items()}
+                for at in _batch_starts(_column_length(found))
             )
         self._fuse(root.input, root.columns)
         frame = self.execution.rows(root.input, _variables(root.columns))
@@ -271,7 +271,7 @@ class _ResultColumns:
         found: dict[str, list[pa.Array]] = {column.name: [] for column in columns}
         for part in chunk_slices(frame.rows, STEP_ROWS):
             self.execution.budget.check("Project")
-            for name, column in self._project(columns, frame.part(part)).items():
+            for name, column in self._project(columns, frame.take(part)).items():
                 found[name].append(column)
         return {name: pa.chunked_array(chunks) for name, chunks in found.items()}
 
@@ -339,16 +339,6 @@ def _take_rows(columns: Mapping[str, pa.Array], order: np.ndarray) -> dict[str, 
     return {name: column.take(pa.array(order)) for name, column in columns.items()}
 
 
-def _slice_rows(columns: Mapping[str, pa.Array], at: int) -> dict[str, pa.Array]:
-    return {name: column.slice(at, STREAM_BATCH_ROWS) for name, column in columns.items()}
-
-
 def _batch_starts(rows: int) -> range:
     """Return where parts begin; no rows are one part, which has the types."""
     return range(0, max(rows, 1), STREAM_BATCH_ROWS)
-
-
-def _distinct_rows(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    """Return each row once, where it first appears."""
-    _, first = group_rows(columns.values(), _column_length(columns))
-    return _take_rows(columns, first)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import numpy as np
@@ -73,6 +73,8 @@ class Execution:
     """The part of a scan that is looked at, while only some rows are wanted."""
     used_expansions: dict[int, set[ExpandMode]] = field(default_factory=dict)
     """How operators followed edges."""
+    outer: Frame | None = None
+    """Of a negated pattern: the rows of the enclosing one, with their numbers."""
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -89,13 +91,14 @@ class Execution:
         With `weigh`, rows that differ only in what is not needed may be counted instead of made.
         With `most`, a sort may leave out rows after that number.
         """
+        if isinstance(operator, op.OuterRow):
+            assert self.outer is not None, "a negation starts from the rows it is asked about"
+            return self.outer
         self.budget.check(type(operator).__name__)
         begun = self.now()
         match operator:
             case op.Scan():
                 frame = self.scanned.get(id(operator)) or self._scan(operator)
-            case op.OuterRow():
-                raise AssertionError("a negation starts from the rows it is asked about")
             case op.Expand():
                 frame = self._expand(operator, needed, weigh=weigh)
             case op.SemiJoin():
@@ -172,7 +175,7 @@ class Execution:
         found = np.empty(frame.rows, np.bool_)
         for part in chunk_slices(frame.rows, STEP_ROWS):
             self.budget.check("Filter")
-            found[part] = self.evaluator.mask(predicate, frame.part(part))
+            found[part] = self.evaluator.mask(predicate, frame.take(part))
         return found
 
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
@@ -331,49 +334,17 @@ class Execution:
     # --- negation ------------------------------------------------------------------------------
 
     def _anti_join(self, anti: op.AntiJoin, needed: set[str], *, weigh: bool) -> Frame:
-        outer = set(_outer_variables(anti.inner))
-        used = _used_variables(anti.inner) & outer
+        used = _used_variables(anti.inner) & set(op.outer_variables(anti.inner))
         source = self.rows(anti.input, needed | used, weigh=weigh)
         if not source.rows:
             return source
-        asked = source.only(used).with_columns({OUTER_ROW: np.arange(source.rows)})
-        inner = _AntiJoinExecution(self, Frame(asked.rows, asked.positions))
-        found = inner.rows(anti.inner, set(), weigh=True)
+        numbered = source.only(used).with_columns({OUTER_ROW: np.arange(source.rows)})
+        outer = Frame(numbered.rows, numbered.positions)
+        inner = replace(self, outer=outer, scanned={}, used_expansions={})
+        matches = inner.rows(anti.inner, set(), weigh=True)
         kept = np.ones(source.rows, np.bool_)
-        kept[found.positions[OUTER_ROW]] = False
+        kept[matches.positions[OUTER_ROW]] = False
         return source.take(kept)
-
-
-class _AntiJoinExecution(Execution):
-    """The run of a negated pattern, which starts from the rows it is asked about."""
-
-    __slots__ = ("_start",)
-
-    def __init__(self, outer: Execution, start: Frame) -> None:
-        super().__init__(
-            snapshot=outer.snapshot,
-            store=outer.store,
-            topologies=outer.topologies,
-            evaluator=outer.evaluator,
-            budget=outer.budget,
-            mode=outer.mode,
-            tables=outer.tables,
-            trace=outer.trace,
-        )
-        self._start = start
-
-    def rows(
-        self,
-        operator: op.RowOperator,
-        needed: set[str],
-        *,
-        weigh: bool = False,
-        most: int | None = None,
-    ) -> Frame:
-        """Return the rows of an operator, each with the outer row it belongs to."""
-        if isinstance(operator, op.OuterRow):
-            return self._start
-        return super().rows(operator, needed, weigh=weigh, most=most)
 
 
 def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
@@ -402,16 +373,6 @@ def _source_scan(operator: op.RowOperator) -> op.Scan | None:
             return _source_scan(operator.input)
         case _:
             return None
-
-
-def _outer_variables(operator: op.RowOperator) -> Iterable[str]:
-    """Return the variables of the enclosing rows."""
-    if isinstance(operator, op.OuterRow):
-        return operator.variables
-    found: set[str] = set()
-    for source in op.operator_inputs(operator):
-        found |= set(_outer_variables(source))  # type: ignore[arg-type]
-    return found
 
 
 def _used_variables(operator: op.PlanOperator) -> set[str]:

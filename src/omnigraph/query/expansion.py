@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from omnigraph.plan.expressions import Direction, Hops
 from omnigraph.query import kernels
-from omnigraph.query.adjacency import AdjacencyIndex, CsrAdjacency, EdgeTuples, distinct_pairs
+from omnigraph.query.adjacency import CsrAdjacency, EdgeTuples, distinct_pairs
 from omnigraph.query.column_cache import TypeTable
 from omnigraph.query.cost_model import ExpansionCost
+from omnigraph.query.delta_adjacency import AdjacencyIndex
 from omnigraph.query.exact_integers import Weights, sum_neighbour_weights
 from omnigraph.query.limits import QueryBudget, chunk_slices, run_in_parallel
 from omnigraph.query.topology import Topology, TopologyCache
@@ -419,9 +420,7 @@ class EdgeExpansion:
 
 
 def _concat_pairs(parts: list[ReachedPairs]) -> ReachedPairs:
-    if not parts:
-        return _no_edges()
-    rows, nodes = zip(*parts, strict=True)
+    rows, nodes = zip(_no_edges(), *parts, strict=True)
     return np.concatenate(rows), np.concatenate(nodes)
 
 

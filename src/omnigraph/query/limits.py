@@ -167,7 +167,9 @@ class QueryBudget:
             self.release()
             if not isinstance(error, MemoryError):
                 raise
-            raise self._too_much("the query needs more memory than there is", "Query") from error
+            message = "the query needs more memory than there is"
+            limit = self.memory
+            raise QueryLimit(message, code="query_memory", operator="Query", limit=limit) from error
         if not streams:
             self.release()
 
@@ -194,9 +196,6 @@ class QueryBudget:
                 message, code="query_memory_busy", operator=operator, limit=self.pool.limit
             )
         self._held = size
-
-    def _too_much(self, message: str, operator: str) -> QueryLimit:
-        return QueryLimit(message, code="query_memory", operator=operator, limit=self.memory)
 
 
 # ----------------------------------------------------------------------

@@ -111,10 +111,6 @@ def distinct_in_order(nodes: Positions) -> Positions:
 def id_sort_ranks(store: ColumnCache, table: TypeTable, positions: Positions) -> Positions:
     """Return numbers in the order of the ids at positions."""
     key = (*table.key, "order of ids")
-    found: Positions | None = store.get(key)
-    if found is None:
-        if len(positions) * ID_RANKS_RATIO < table.rows:
-            return id_ranks(table.values("id", positions))
-        found = id_ranks(table.column("id"))
-        store.keep(key, found)
-    return found[positions]
+    if len(positions) * ID_RANKS_RATIO < table.rows and store.get(key) is None:
+        return id_ranks(table.values("id", positions))
+    return store.cached(key, lambda: id_ranks(table.column("id")))[positions]

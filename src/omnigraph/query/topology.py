@@ -21,9 +21,14 @@ import pyarrow.compute as pc
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.plan.expressions import Direction
-from omnigraph.query.adjacency import AdjacencyIndex, CsrAdjacency
+from omnigraph.query.adjacency import CsrAdjacency
 from omnigraph.query.column_cache import TypeTable
-from omnigraph.query.delta_adjacency import AddedEdges, DeltaAdjacency, PositionMap
+from omnigraph.query.delta_adjacency import (
+    AddedEdges,
+    AdjacencyIndex,
+    DeltaAdjacency,
+    PositionMap,
+)
 from omnigraph.query.topology_files import StoredTopology, TopologyFiles
 from omnigraph.storage import Location
 from omnigraph.storage.columns import Positions
@@ -56,13 +61,8 @@ class Topology:
 
     def along(self, direction: Direction) -> tuple[AdjacencyIndex, ...]:
         """Return the adjacencies a direction follows: one, or both."""
-        match direction:
-            case Direction.OUT:
-                return (self.out,)
-            case Direction.IN:
-                return (self.into,)
-            case Direction.BOTH:
-                return (self.out, self.into)
+        both = (self.out, self.into)
+        return {Direction.OUT: both[:1], Direction.IN: both[1:], Direction.BOTH: both}[direction]
 
     @property
     def nbytes(self) -> int:
@@ -77,7 +77,7 @@ class TopologyCache:
     """
 
     def __init__(self, location: Location, *, may_write: bool) -> None:
-        self._shelf = TopologyFiles(location, may_write=may_write)
+        self._files = TopologyFiles(location, may_write=may_write)
         self._loaded: LruCache[tuple[int, ...], Topology] = LruCache(
             TOPOLOGY_MEMORY_BYTES,
             lambda made: made.nbytes + _MIN_ENTRY_BYTES,
@@ -132,16 +132,13 @@ class TopologyCache:
         """Return a topology for which little is read; a small one is built again quickly."""
         if _is_small_and_cached(ends):
             return Topology(*_adjacencies(ends, lambda: None))
-        return self._stored(ends) or self._overlaid(ends)
-
-    def _stored(self, ends: EdgeTables) -> Topology | None:
-        made = self._shelf.load(ends)
-        return None if made is None else self._remember(made)
+        stored = self._files.load(ends)
+        return self._overlaid(ends) if stored is None else self._remember(stored)
 
     def _overlaid(self, ends: EdgeTables) -> Topology | None:
         """Lay what changed over arrays of another version of the same dataset."""
         known = self._bases.get(ends[0].entry.key)
-        for base in chain([known] if known else [], self._shelf.others(ends)):
+        for base in chain([known] if known else [], self._files.others(ends)):
             with suppress(VersionReclaimed):
                 made = apply_delta(base, ends, self._merged_cache)
                 if made is not None:
@@ -152,8 +149,8 @@ class TopologyCache:
     def _build(self, ends: EdgeTables, tick: Callable[[], None]) -> Topology:
         made = StoredTopology.of(ends, *_adjacencies(ends, tick))
         self.built += 1
-        if ends[0].rows >= MIN_STORED_EDGES and self._shelf.save(made):
-            made = self._shelf.load(ends) or made  # mapped files take no memory of ours
+        if ends[0].rows >= MIN_STORED_EDGES and self._files.save(made):
+            made = self._files.load(ends) or made  # mapped files take no memory of ours
         return self._remember(made)
 
     def _remember(self, made: StoredTopology) -> Topology:

@@ -23,10 +23,7 @@ from omnigraph.errors import OmniError
 from omnigraph.query.column_cache import SPARSE_RATIO, ColumnCache, TypeTable
 from omnigraph.query.ranking import SparseScores
 from omnigraph.storage.columns import Positions
-from omnigraph.storage.index import (
-    VECTOR_ROWS,
-    IndexKind,
-)
+from omnigraph.storage.index import VECTOR_ROWS, IndexKind
 
 # ----------------------------------------------------------------------
 # Distances between vectors, and candidates for the nearest ones.
@@ -204,13 +201,10 @@ class NearestVectors:
         return rows, distances(self._metric, vectors, query[None])
 
     def _vectors(self, size: int) -> VectorColumn:
-        key = (*self.table.key, f"lengths of {self.name}")
-        found: Floats | None = self.store.get(key)
         column = self.table.column(self.name)
-        if found is None:
-            found = vector_norms(column, size)
-            self.store.keep(key, found)
-        return VectorColumn(vector_items(column, size), found)
+        key = (*self.table.key, f"lengths of {self.name}")
+        lengths = self.store.cached(key, lambda: vector_norms(column, size))
+        return VectorColumn(vector_items(column, size), lengths)
 
     # --- by index ------------------------------------------------------------------------------
 
@@ -249,13 +243,13 @@ class NearestVectors:
         """Return whether an index helps: there are many rows, and it covers at least half."""
         if self.table.rows < VECTOR_ROWS:
             return False
-        key = (*self.table.key, f"coverage of {self.name}")
-        found: Positions | None = self.store.get(key)
-        if found is None:
-            covered, _ = self.table.index_coverage(self.name, IndexKind.VECTOR, self._metric)
-            found = np.array([covered])
-            self.store.keep(key, found)
-        return int(found[0]) * 2 >= self.table.rows
+
+        def coverage() -> Positions:
+            rows, _ = self.table.index_coverage(self.name, IndexKind.VECTOR, self._metric)
+            return np.array([rows])
+
+        covered = self.store.cached((*self.table.key, f"coverage of {self.name}"), coverage)
+        return int(covered[0]) * 2 >= self.table.rows
 
 
 # ----------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Property
 from omnigraph.embed.config import same_model
-from omnigraph.embed.embedder import check_model, check_supplied_model, unknown_model_error
+from omnigraph.embed.embedder import check_model, unknown_model_error
 from omnigraph.storage.layout import embedding_model
 from omnigraph.storage.row_lookup import count_in_base_fragments, count_rows
 from omnigraph.write.change_set import RowSchema, TypeChange
@@ -78,7 +78,7 @@ def check_declared_model(change: TypeChange) -> None:
             and supplies_vectors(change, property_.name)
         ):
             place = f"{change.shape.name}.{property_.name}"
-            check_supplied_model(place, property_.embed.model, model, declared=True)
+            check_model(place, property_.embed.model, model, declared=True, supplied=True)
 
 
 def replaces_all_vectors(
@@ -138,7 +138,7 @@ def _model_after(
         return known
     given = change.supplied_model(name)
     if before is not None and given is not None and supplies_vectors(change, name):
-        check_supplied_model(f"{change.shape.name}.{name}", before, given, declared=False)
+        check_model(f"{change.shape.name}.{name}", before, given, declared=False, supplied=True)
     return None
 
 
