@@ -140,15 +140,8 @@ class ExpressionChecker:
             message = f"`${name}` is not bound here"
             self.context.error(Code.UNKNOWN_PROPERTY, message, access.variable.span, hint=hint)
             return None
-        property_ = self.context.property(binding, access.property.text)
+        property_ = self.context.property(binding, access.property, Code.UNKNOWN_PROPERTY)
         if property_ is None:
-            property_names = [*self.context.entity_type(binding).properties, "id"]
-            self.context.error(
-                Code.UNKNOWN_PROPERTY,
-                f"{binding.kind} type {binding.type_name} has no property `{access.property}`",
-                access.property.span,
-                hint=did_you_mean(access.property.text, property_names),
-            )
             return None
         return PropertyRef(binding.name, property_.name, property_.type)
 
@@ -261,7 +254,8 @@ class ExpressionChecker:
         if written.variable.name in self.scope.invalid and binding is None:
             return None
         if spec.mismatch_code is Code.BOUNDS_OR_NEAREST and (
-            binding is None or self.context.property(binding, written.property.text) is None
+            binding is None
+            or self.context.entity_type(binding).lookup(written.property.text) is None
         ):
             what = f"`${written.variable.name}.{written.property}`"
             message = f"{spec.name}() names unknown property {what}"

@@ -98,22 +98,15 @@ class _MutationChecker:
 
     def _insert_node(self, statement: qt.InsertStatement, type_: NodeType) -> InsertNode | None:
         values = self._assignments(statement.assignments, type_, type_.properties)
-        assigned = {assignment.property.text for assignment in statement.assignments}
-        missing = [
-            p.name for p in type_.properties.values() if _is_required_and_missing(p, assigned)
-        ]
-        self._require(statement, missing)
+        self._require(statement, _missing_properties(type_, _property_names(statement)))
         return InsertNode(type_.name, values, keyed=bool(type_.key))
 
     def _insert_edge(self, statement: qt.InsertStatement, type_: EdgeType) -> InsertEdge | None:
         addressable = {**type_.properties, **_ENDPOINTS}
         values = self._assignments(statement.assignments, type_, addressable)
-        assigned = {assignment.property.text for assignment in statement.assignments}
-        missing = [word for word in _ENDPOINTS if word not in assigned]
-        missing += [
-            p.name for p in type_.properties.values() if _is_required_and_missing(p, assigned)
-        ]
-        self._require(statement, missing)
+        assigned = _property_names(statement)
+        ends = [word for word in _ENDPOINTS if word not in assigned]
+        self._require(statement, [*ends, *_missing_properties(type_, assigned)])
         src, dst = values.pop("from", None), values.pop("to", None)
         return None if src is None or dst is None else InsertEdge(type_.name, src, dst, values)
 
@@ -242,19 +235,18 @@ def _type_accepts(statement: qt.MutationStatement, type_: NodeType | EdgeType) -
     accepted = {*type_.properties, *(_ENDPOINTS if is_edge else ())}
     if not isinstance(statement, qt.InsertStatement):
         return names <= accepted | {ID.name}
-    needed = [p.name for p in type_.properties.values() if _is_required_and_missing(p, names)]
-    return names <= accepted and not needed and (not is_edge or names >= _ENDPOINTS.keys())
+    is_complete = not _missing_properties(type_, names)
+    return names <= accepted and is_complete and (not is_edge or names >= _ENDPOINTS.keys())
 
 
-def _is_required_and_missing(property_: Property, assigned: set[str]) -> bool:
-    """Return whether an insert must assign a property and does not.
+def _missing_properties(type_: NodeType | EdgeType, assigned: set[str]) -> list[str]:
+    """Return the properties that an insert must assign and does not.
 
     A required vector made from a source is given with its source, and a default need not be given.
     """
-    if (
-        property_.type.nullable
-        or property_.name in assigned
-        or default_value(property_) is not None
-    ):
-        return False
-    return property_.embed is None or property_.embed.source not in assigned
+    return [
+        p.name
+        for p in type_.properties.values()
+        if not (p.type.nullable or p.name in assigned or default_value(p) is not None)
+        and (p.embed is None or p.embed.source not in assigned)
+    ]

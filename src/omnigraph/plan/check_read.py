@@ -112,15 +112,8 @@ class _MatchChecker:
         self.context.error(Code.UNKNOWN_NODE_TYPE, message, clause.type_name.span, hint=hint)
 
     def _property_match(self, binding: Binding, match: qt.PropertyMatch) -> None:
-        property_ = self.context.property(binding, match.property.text)
+        property_ = self.context.property(binding, match.property, Code.UNKNOWN_MATCH_PROPERTY)
         if property_ is None:
-            property_names = [*self.context.entity_type(binding).properties, "id"]
-            self.context.error(
-                Code.UNKNOWN_MATCH_PROPERTY,
-                f"node type {binding.type_name} has no property `{match.property}`",
-                match.property.span,
-                hint=did_you_mean(match.property.text, property_names),
-            )
             return
         place = f"{binding.type_name}.{property_.name}"
         value = check_match_value(match.value, property_, place, self.context)

@@ -112,9 +112,9 @@ class CsrAdjacency:
     def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
         """Return for each pair whether an edge leads from one to the other."""
         places, ends = self.place(here, there), self.starts[here + 1]
-        found: npt.NDArray[np.bool_] = places < ends
-        found[found] = self.nodes[places[found]] == there[found]
-        return found
+        hits: npt.NDArray[np.bool_] = places < ends
+        hits[hits] = self.nodes[places[hits]] == there[hits]
+        return hits
 
     def place(self, here: Positions, there: Positions) -> Positions:
         """Return for each pair where its edge stands or would stand, searching all at once."""

@@ -83,19 +83,19 @@ class ColumnCache:
     def table(self, snapshot: Snapshot, kind: TypeKind, name: str) -> TypeTable:
         """Return the entities of one type in a snapshot with all properties."""
         snapshot = snapshot.whole or snapshot
-        asked = (snapshot.commit_id, kind, name)
-        known = self._named.get(asked)
-        if known is not None:
-            return known
+        name_key = (snapshot.commit_id, kind, name)
+        named = self._named.get(name_key)
+        if named is not None:
+            return named
         type_ = snapshot.schema.find(kind, name)
         assert type_ is not None, "the plan was made for this schema"
         entry = snapshot.entry(type_.entity)
         key = (snapshot.head.schema_hash, type_.entity, entry.physical)
-        found = self._tables.get(key)
-        if found is None:
+        table = self._tables.get(key)
+        if table is None:
             members = snapshot.schema.key_order(name) if kind is TypeKind.NODE else ()
-            found = self._tables.put(key, TypeTable(self, type_, entry, members))
-        return self._named.put(asked, found)
+            table = self._tables.put(key, TypeTable(self, type_, entry, members))
+        return self._named.put(name_key, table)
 
     def get(self, key: CacheKey) -> Any:  # noqa: ANN401 - a column or an array
         """Return what is kept under a key, or None."""
@@ -162,10 +162,10 @@ class IdHashIndex:
 
     def find(self, id_: str, ids: pa.Array) -> Positions:
         """Return where an id is in the column these were made from."""
-        wanted = hash(id_)
-        first, last = (int(self.hashes.searchsorted(wanted, side)) for side in ("left", "right"))
-        found = [p for p in self.positions[first:last] if ids[int(p)].as_py() == id_]
-        return np.array(found, np.int64)
+        hashed = hash(id_)
+        first, last = (int(self.hashes.searchsorted(hashed, side)) for side in ("left", "right"))
+        matches = [p for p in self.positions[first:last] if ids[int(p)].as_py() == id_]
+        return np.array(matches, np.int64)
 
     @property
     def nbytes(self) -> int:
@@ -214,17 +214,17 @@ class TypeTable(DatasetView):
     def column(self, name: str) -> pa.Array:
         """Return a whole column."""
         key = (*self.key, name)
-        found = self._store.get(key)
-        if found is None:
+        column = self._store.get(key)
+        if column is None:
             with self._column_lock:  # of many who ask at once one reads
-                found = self._store.get(key)
-                if found is None:
-                    found = self._read(name)
-                    if len(found) != self.rows:
-                        raise self._miscounted(len(found))
-                    self._store.keep(key, found)
+                column = self._store.get(key)
+                if column is None:
+                    column = self._read(name)
+                    if len(column) != self.rows:
+                        raise self._miscounted(len(column))
+                    self._store.keep(key, column)
                     self._store.read(self.key[0], name, self.entry)
-        return found
+        return column
 
     def _miscounted(self, rows: int) -> GraphCorrupt:
         """Return the error for a version that has not as many rows as its commit recorded."""
@@ -268,12 +268,12 @@ class TypeTable(DatasetView):
     def read_columns(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
         """Return the values of columns at positions; what is fetched is fetched at once."""
         apart = [name for name in names if not self._reads_whole(name, len(positions))]
-        found = self._fetch(apart, positions) if apart else {}
-        whole = [name for name in names if name not in found]
+        fetched = self._fetch(apart, positions) if apart else {}
+        whole = [name for name in names if name not in fetched]
         if positions is self._store.get((*self.key, "positions")):
-            return found | {name: self.column(name) for name in whole}
+            return fetched | {name: self.column(name) for name in whole}
         index = pa.array(positions)
-        return found | {name: self.column(name).take(index) for name in whole}
+        return fetched | {name: self.column(name).take(index) for name in whole}
 
     def _reads_whole(self, name: str, rows: int) -> bool:
         """Return whether a column is or should be in memory.
@@ -283,14 +283,14 @@ class TypeTable(DatasetView):
         return self.has(name) or rows * SPARSE_RATIO > self.rows or self._fetched.get(name, 0.0) < 0
 
     def _fetch(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
-        wanted, back = np.unique(positions, return_inverse=True)
-        rows = self.rows_at(self.addresses().at(wanted), names)
+        distinct, back = np.unique(positions, return_inverse=True)
+        rows = self.rows_at(self.addresses().at(distinct), names)
         for name, column in zip(names, rows.columns, strict=True):
-            whole = self.rows * column.nbytes / max(1, len(wanted))
+            whole = self.rows * column.nbytes / max(1, len(distinct))
             left = self._fetched.get(name, whole if whole < self._store.limit / 4 else np.inf)
-            self._fetched[name] = left - FETCH_BYTES - len(wanted) * FETCHED_ROW_BYTES
+            self._fetched[name] = left - FETCH_BYTES - len(distinct) * FETCHED_ROW_BYTES
         columns = (column.combine_chunks() for column in rows.columns)
-        if len(wanted) == len(positions) and (back[:-1] < back[1:]).all():
+        if len(distinct) == len(positions) and (back[:-1] < back[1:]).all():
             return dict(zip(names, columns, strict=True))
         index = pa.array(back)
         return {name: column.take(index) for name, column in zip(names, columns, strict=True)}
@@ -306,9 +306,9 @@ class TypeTable(DatasetView):
             places = pc.index_in(ids, value_set=self.column("id"))
             offsets = np.arange(self.rows)
         else:
-            found = self.lookup_with_positions("id", ids.unique(), ["id"])
-            places = pc.index_in(ids, value_set=found["id"].combine_chunks())
-            offsets = found["_rowoffset"].to_numpy().astype(np.int64)
+            nodes = self.lookup_with_positions("id", ids.unique(), ["id"])
+            places = pc.index_in(ids, value_set=nodes["id"].combine_chunks())
+            offsets = nodes["_rowoffset"].to_numpy().astype(np.int64)
         if places.null_count:
             raise GraphCorrupt(f"an edge refers to nodes that {self.type.name} lacks")
         return offsets[np.asarray(places.combine_chunks(), np.int64)]

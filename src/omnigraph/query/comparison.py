@@ -44,11 +44,11 @@ def compare(left: Operand, operator: ComparisonOperator, right: Operand, rows: i
     return to_mask(_COMPARE[operator][0](one, other), rows)
 
 
-def to_mask(found: Operand, rows: int) -> Mask:
+def to_mask(column: Operand, rows: int) -> Mask:
     """Return a Boolean column as a mask; null does not match."""
-    if isinstance(found, pa.Scalar):
-        return np.full(rows, bool(found.as_py()))
-    filled = pc.fill_null(found, False)
+    if isinstance(column, pa.Scalar):
+        return np.full(rows, bool(column.as_py()))
+    filled = pc.fill_null(column, False)
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.bool_)
 
 
@@ -108,13 +108,13 @@ def _compare_with_floats(
     integers, floats, sign = _broadcast(left, rows), _broadcast(right, rows), 1
     if pa.types.is_floating(left.type):
         integers, floats, sign = floats, integers, -1
-    known = np.asarray(integers.is_valid()) & np.asarray(floats.is_valid())
+    valid = np.asarray(integers.is_valid()) & np.asarray(floats.is_valid())
     order = np.zeros(rows, np.int8)
-    order[known] = _compare_integers_with_floats(
-        integers.filter(pa.array(known)).to_numpy(zero_copy_only=False),
-        floats.filter(pa.array(known)).to_numpy(zero_copy_only=False),
+    order[valid] = _compare_integers_with_floats(
+        integers.filter(pa.array(valid)).to_numpy(zero_copy_only=False),
+        floats.filter(pa.array(valid)).to_numpy(zero_copy_only=False),
     )
-    held: Mask = known & _COMPARE[operator][1](sign * order, 0)
+    held: Mask = valid & _COMPARE[operator][1](sign * order, 0)
     return held
 
 

@@ -41,8 +41,8 @@ class ExpansionCost:
     @property
     def probes_cost(self) -> float:
         """What it takes to find the edges through indexes, scanning what they do not cover."""
-        found = self.frontier * self.edges / max(1, self.nodes)
-        looked_up = self.frontier * PROBED_NODE_COST + found * PROBED_EDGE_COST
+        matches = self.frontier * self.edges / max(1, self.nodes)
+        looked_up = self.frontier * PROBED_NODE_COST + matches * PROBED_EDGE_COST
         return PROBE_COST + looked_up + (1 - self.covered) * self.edges * SCANNED_EDGE_COST
 
     @property

@@ -199,9 +199,9 @@ class _ResultColumns:
     def of(self, operator: op.ResultOperator, *, distinct: bool = False) -> dict[str, pa.Array]:
         """Return the columns of an operator by name; `distinct` rows may be left out elsewhere."""
         begun = self.execution.now()
-        found = self._of(operator, distinct=distinct)
-        self.execution.note(operator, _column_length(found), begun)
-        return found
+        columns = self._of(operator, distinct=distinct)
+        self.execution.note(operator, _column_length(columns), begun)
+        return columns
 
     def _of(self, operator: op.ResultOperator, *, distinct: bool) -> dict[str, pa.Array]:
         evaluator = self.execution.evaluator
@@ -221,29 +221,31 @@ class _ResultColumns:
                 self._check_size("Aggregate", keys, frame)
                 return compute_aggregates(operator, frame, evaluator)
             case op.Distinct(input=source):
-                rows_ = self.of(source, distinct=True)
-                _, first = group_rows(rows_.values(), _column_length(rows_))
-                return _take_rows(rows_, first)
+                result = self.of(source, distinct=True)
+                _, first = group_rows(result.values(), _column_length(result))
+                return _take_rows(result, first)
             case op.SortColumns(input=source, keys=keys, tie_break=ties):
-                found = self.of(source)
-                wanted = [(column_values(found[key.name]), key.descending) for key in keys]
-                wanted += [(column_values(found[name]), False) for name in ties]
-                order = Sorter(wanted, self.execution.tick).order(np.arange(_column_length(found)))
+                result = self.of(source)
+                sort_keys = [(column_values(result[key.name]), key.descending) for key in keys]
+                sort_keys += [(column_values(result[name]), False) for name in ties]
+                order = Sorter(sort_keys, self.execution.tick).order(
+                    np.arange(_column_length(result))
+                )
                 for name in {key.name for key in keys} & _ranking_columns(source):
-                    order = order[np.asarray(found[name].is_valid())[order]]
-                return _take_rows(found, order)
+                    order = order[np.asarray(result[name].is_valid())[order]]
+                return _take_rows(result, order)
             case op.SliceColumns(input=source):
-                found = self.of(source)
-                start, stop = slice_bounds(operator, _column_length(found), evaluator)
-                return _take_rows(found, np.arange(start, stop))
+                result = self.of(source)
+                start, stop = slice_bounds(operator, _column_length(result), evaluator)
+                return _take_rows(result, np.arange(start, stop))
 
     def parts(self, root: op.ResultOperator) -> tuple[int, Iterator[dict[str, pa.Array]]]:
         """Return how many rows there are, and their columns, some rows at a time."""
         if not isinstance(root, op.Project):
-            found = self.of(root)
-            return _column_length(found), (
-                {name: column.slice(at, STREAM_BATCH_ROWS) for name, column in found.items()}
-                for at in _batch_starts(_column_length(found))
+            columns = self.of(root)
+            return _column_length(columns), (
+                {name: column.slice(at, STREAM_BATCH_ROWS) for name, column in columns.items()}
+                for at in _batch_starts(_column_length(columns))
             )
         self._fuse(root.input, root.columns)
         frame = self.execution.rows(root.input, _variables(root.columns))
@@ -268,12 +270,12 @@ class _ResultColumns:
             or not self.execution.evaluator.is_at_hand(references)
         ):
             return self._project(columns, frame)
-        found: dict[str, list[pa.Array]] = {column.name: [] for column in columns}
+        chunks_by_name: dict[str, list[pa.Array]] = {column.name: [] for column in columns}
         for part in chunk_slices(frame.rows, STEP_ROWS):
             self.execution.budget.check("Project")
             for name, column in self._project(columns, frame.take(part)).items():
-                found[name].append(column)
-        return {name: pa.chunked_array(chunks) for name, chunks in found.items()}
+                chunks_by_name[name].append(column)
+        return {name: pa.chunked_array(chunks) for name, chunks in chunks_by_name.items()}
 
     def _check_size(
         self, operator: str, columns: tuple[op.OutputColumn, ...], frame: Frame

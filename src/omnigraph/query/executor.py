@@ -106,11 +106,11 @@ class Execution:
             case op.Cross():
                 frame = self._cross(operator, needed)
             case op.Filter(input=source, predicate=predicate):
-                wanted = needed | predicate_variables(predicate)
+                used = needed | predicate_variables(predicate)
                 if isinstance(source, op.Cross) and not _has_text_search(predicate):
-                    frame = self._filtered_cross(source, wanted, predicate)
+                    frame = self._filtered_cross(source, used, predicate)
                 else:
-                    frame = self._filtered(self.rows(source, wanted, weigh=weigh), (predicate,))
+                    frame = self._filtered(self.rows(source, used, weigh=weigh), (predicate,))
             case op.AntiJoin():
                 frame = self._anti_join(operator, needed, weigh=weigh)
             case op.SortRows():
@@ -172,11 +172,11 @@ class Execution:
         at_hand = self.evaluator.is_at_hand(predicate_refs(predicate))
         if frame.rows <= STEP_ROWS or _has_text_search(predicate) or not at_hand:
             return self.evaluator.mask(predicate, frame)
-        found = np.empty(frame.rows, np.bool_)
+        mask = np.empty(frame.rows, np.bool_)
         for part in chunk_slices(frame.rows, STEP_ROWS):
             self.budget.check("Filter")
-            found[part] = self.evaluator.mask(predicate, frame.take(part))
-        return found
+            mask[part] = self.evaluator.mask(predicate, frame.take(part))
+        return mask
 
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
         self.bind(expand.dst)
@@ -215,8 +215,8 @@ class Execution:
         totals = None if weights is None else expansion.propagate_weights(weights)
         if totals is None:
             return None
-        found = np.flatnonzero(totals)
-        return Frame(len(found), {name: found}, totals[found])
+        reached = np.flatnonzero(totals)
+        return Frame(len(reached), {name: reached}, totals[reached])
 
     def _close(self, close: op.SemiJoin, needed: set[str], *, weigh: bool) -> Frame:
         counted = self._closed_by_count(close, needed) if weigh else None
@@ -282,25 +282,25 @@ class Execution:
         total, names = left.rows * right.rows, [*left.positions, *right.positions]
         # Two columns more say which row of each side a row is made of.
         self.budget.check("Cross", total, len(names) + 2)
-        found = {name: np.empty(total, np.int64) for name in names}
+        columns = {name: np.empty(total, np.int64) for name in names}
         for part in chunk_slices(total, STEP_ROWS):
             self.budget.check("Cross")
             for name, values in _cross_product_rows(left, right, part).positions.items():
-                found[name][part] = values
-        return Frame(total, found)
+                columns[name][part] = values
+        return Frame(total, columns)
 
     def _filtered_cross(self, cross: op.Cross, needed: set[str], test: Predicate) -> Frame:
         """Return the rows of a cross product that pass a test; others are not kept."""
         begun = self.now()
         left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
         total, size = left.rows * right.rows, 0
-        found = [_cross_product_rows(left, right, slice(0, 0))]
+        frames = [_cross_product_rows(left, right, slice(0, 0))]
         for part in chunk_slices(total, STEP_ROWS):
-            self.budget.check("Filter", size, len(found[0].positions))
-            found.append(self._filtered(_cross_product_rows(left, right, part), (test,)))
-            size += found[-1].rows
+            self.budget.check("Filter", size, len(frames[0].positions))
+            frames.append(self._filtered(_cross_product_rows(left, right, part), (test,)))
+            size += frames[-1].rows
         self.note(cross, total, begun)
-        return Frame.joined(found)
+        return Frame.joined(frames)
 
     def _sort(self, sort: op.SortRows, needed: set[str], most: int | None) -> Frame:
         named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
@@ -322,14 +322,14 @@ class Execution:
         if scan is None:
             return self.rows(operator, needed)
         whole = self.rows(scan, {scan.binding.name})
-        found: list[Frame] = []
+        frames: list[Frame] = []
         at, size = 0, max(most, FIRST_SCAN_ROWS)
-        while not found or (at < whole.rows and sum(f.rows for f in found) < most):
+        while not frames or (at < whole.rows and sum(f.rows for f in frames) < most):
             self.scanned[id(scan)] = whole.take(np.arange(at, min(at + size, whole.rows)))
-            found.append(self.rows(operator, needed))
+            frames.append(self.rows(operator, needed))
             at, size = at + size, size * 4
         del self.scanned[id(scan)]
-        return Frame.joined(found)
+        return Frame.joined(frames)
 
     # --- negation ------------------------------------------------------------------------------
 
@@ -377,21 +377,21 @@ def _source_scan(operator: op.RowOperator) -> op.Scan | None:
 
 def _used_variables(operator: op.PlanOperator) -> set[str]:
     """Return every variable an operator or one below it looks at."""
-    found: set[str] = set()
+    used: set[str] = set()
     match operator:
         case op.Expand(src=src, predicates=predicates):
-            found = {src, *(r.variable for p in predicates for r in predicate_refs(p))}
+            used = {src, *(r.variable for p in predicates for r in predicate_refs(p))}
         case op.SemiJoin(src=src, dst=dst):
-            found = {src, dst}
+            used = {src, dst}
         case op.Filter(predicate=predicate):
-            found = set(predicate_variables(predicate))
+            used = set(predicate_variables(predicate))
         case op.Scan(predicates=predicates):
-            found = {ref.variable for p in predicates for ref in predicate_refs(p)}
+            used = {ref.variable for p in predicates for ref in predicate_refs(p)}
         case _:
             pass
     for source in op.operator_inputs(operator):
-        found |= _used_variables(source)
-    return found
+        used |= _used_variables(source)
+    return used
 
 
 def slice_bounds(

@@ -233,8 +233,8 @@ def is_spark_engine(engine: str, **limits: float | None) -> bool:
     if engine not in ENGINES:
         message = f"unknown engine '{engine}'; it is one of {', '.join(ENGINES)}"
         raise InvalidInput(message, code="engine_unknown", engine=engine)
-    given = [name for name, value in limits.items() if value is not None]
-    if engine == SPARK_ENGINE and given:
-        message = f"{' and '.join(given)}: the local engine keeps such limits, Spark does not"
-        raise InvalidInput(message, code="engine_unsupported", options=given)
+    options = [name for name, value in limits.items() if value is not None]
+    if engine == SPARK_ENGINE and options:
+        message = f"{' and '.join(options)}: the local engine keeps such limits, Spark does not"
+        raise InvalidInput(message, code="engine_unsupported", options=options)
     return engine == SPARK_ENGINE

@@ -61,11 +61,11 @@ def key_lookup(
     members: dict[str, tuple[object, PropertyType]] = {}
     left: list[Predicate] = []
     for predicate in predicates:
-        known = _key_member(predicate, table, evaluator)
-        if known is None or known[0] in members:
+        member = _key_member(predicate, table, evaluator)
+        if member is None or member[0] in members:
             left.append(predicate)
         else:
-            members[known[0]] = known[1]
+            members[member[0]] = member[1]
     if set(members) != set(table.members):
         return None
     return entity_id([members[name] for name in table.members]), left

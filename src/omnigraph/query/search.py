@@ -158,14 +158,14 @@ class Ranking:
 
     def scored_rows(self) -> tuple[Positions, Scores]:
         """Return the rows that have a score, ascending, and their scores."""
-        found = self.type_scores()
-        if found is None:
+        sparse = self.type_scores()
+        if sparse is None:
             return self._scored_one_by_one()
         if self.is_of_whole_type:
-            return found.positions, found.scores
-        numbers = found.numbers(self.frame.positions[self.variable])
+            return sparse.positions, sparse.scores
+        numbers = sparse.numbers(self.frame.positions[self.variable])
         rows = np.flatnonzero(numbers >= 0)
-        return rows, found.scores[numbers[rows]]
+        return rows, sparse.scores[numbers[rows]]
 
     def _scored_one_by_one(self) -> tuple[Positions, Scores]:
         scores = self.scores()[0]
@@ -248,9 +248,9 @@ class TextRelevance(Ranking):
         if query is None:
             return ranks, ranks
         table, _, _ = _search_target(self.call, self.frame, self.evaluator)
-        found = self._texts.scored(query, nodes)
-        there, scores = nodes[found.scores > 0], found.scores[found.scores > 0]
-        every = self._texts.above(query, scores.min()) if len(scores) else found
+        sparse = self._texts.scored(query, nodes)
+        there, scores = nodes[sparse.scores > 0], sparse.scores[sparse.scores > 0]
+        every = self._texts.above(query, scores.min()) if len(scores) else sparse
         for node, score in zip(there, scores, strict=True):
             equal = every.positions[every.scores == score]
             ids = id_sort_ranks(self.search.store, table, np.append(equal, node))
@@ -273,10 +273,10 @@ class TextRelevance(Ranking):
         return self._relevance(query).at(positions) if np.isnan(scores).any() else scores
 
     def _relevance(self, query: str) -> SparseScores:
-        key, known = self._key(query), self.search.relevances
-        if key not in known:
-            known[key] = self._texts.relevance(query)
-        return known[key]
+        key, cache = self._key(query), self.search.relevances
+        if key not in cache:
+            cache[key] = self._texts.relevance(query)
+        return cache[key]
 
 
 class VectorDistance(Ranking):
@@ -297,8 +297,8 @@ class VectorDistance(Ranking):
         if isinstance(self.call.arguments[1], PropertyRef):
             return distances(metric, to_matrix(table.values(name, positions), size), queries)
         nodes, back = np.unique(positions, return_inverse=True)
-        known = _find_call(self.search.distances, self.call)
-        scores = known.at(nodes) if known is not None else np.full(1, np.nan)
+        cached = _find_call(self.search.distances, self.call)
+        scores = cached.at(nodes) if cached is not None else np.full(1, np.nan)
         if np.isnan(scores).any():
             scores = distances(metric, to_matrix(table.values(name, nodes), size), queries)
             self.search.distances.append((self.call, SparseScores(nodes, scores)))
@@ -363,8 +363,8 @@ class RankFusion(Ranking):
 
     @property
     def _k(self) -> int:
-        given = self.call.arguments[2:]
-        return self.evaluator.value(given[0]) if given else RRF_K
+        arguments = self.call.arguments[2:]
+        return self.evaluator.value(arguments[0]) if arguments else RRF_K
 
     @property
     def _arms(self) -> list[Ranking]:
@@ -386,8 +386,8 @@ class RankFusion(Ranking):
         alone = len(self.frame.positions) == 1 and len(list(property_refs(self.call))) == 2
         # One ranking has to be whole: a `nearest` is, with as many nodes as are shown.
         whole = count == self.search.depth and any(arm.ranks_first_only for arm in arms)
-        known = all(arm.knows_later_ranks for arm in arms)
-        if not (alone and whole and known and self.is_of_whole_type):
+        complete = all(arm.knows_later_ranks for arm in arms)
+        if not (alone and whole and complete and self.is_of_whole_type):
             return None
         heads: list[Positions] = []
         for arm in arms:
@@ -408,10 +408,10 @@ _RankedT = TypeVar("_RankedT")
 
 
 def _find_call(
-    known: Sequence[tuple[FunctionCall, _RankedT]], call: FunctionCall
+    entries: Sequence[tuple[FunctionCall, _RankedT]], call: FunctionCall
 ) -> _RankedT | None:
     """Return what is known of an equal call; calls with lists of numbers cannot be hashed."""
-    return next((value for other, value in known if other == call), None)
+    return next((value for other, value in entries if other == call), None)
 
 
 def is_fusion(expression: Expression) -> bool:

@@ -95,18 +95,18 @@ class TopologyCache:
     def find(self, ends: EdgeTables) -> Topology | None:
         """Return a topology that is there, or can be had from one that nearly fits."""
         key = _topology_key(ends)
-        found = self._loaded.get(key)
-        if found is not None or self._spent.get(key) is not None:
-            return found
+        topology = self._loaded.get(key)
+        if topology is not None or self._spent.get(key) is not None:
+            return topology
         with self._finding:  # another thread may have found it, or not, meanwhile
-            found = self._loaded.get(key)
-            if found is not None or self._spent.get(key) is not None:
-                return found
-            found = self._at_hand(ends)
-            if found is None:
+            topology = self._loaded.get(key)
+            if topology is not None or self._spent.get(key) is not None:
+                return topology
+            topology = self._at_hand(ends)
+            if topology is None:
                 self._spent.put(key, 0.0)
                 return None
-            return self._loaded.put(key, found)
+            return self._loaded.put(key, topology)
 
     def spent(self, ends: EdgeTables, more: float = 0.0) -> float:
         """Return what was spent on probes for want of a topology, after adding more."""
@@ -119,12 +119,12 @@ class TopologyCache:
 
         While it is made, `tick` is called now and then and may raise.
         """
-        found = self.find(ends)
-        if found is not None:
-            return found
+        topology = self.find(ends)
+        if topology is not None:
+            return topology
         with self._building:  # another thread may have built it meanwhile
-            found = self._loaded.get(_topology_key(ends))
-            return found or self._loaded.put(_topology_key(ends), self._build(ends, tick))
+            topology = self._loaded.get(_topology_key(ends))
+            return topology or self._loaded.put(_topology_key(ends), self._build(ends, tick))
 
     # --- where from ----------------------------------------------------------------------------
 
@@ -137,25 +137,25 @@ class TopologyCache:
 
     def _overlaid(self, ends: EdgeTables) -> Topology | None:
         """Lay what changed over arrays of another version of the same dataset."""
-        known = self._bases.get(ends[0].entry.key)
-        for base in chain([known] if known else [], self._files.others(ends)):
+        last = self._bases.get(ends[0].entry.key)
+        for base in chain([last] if last else [], self._files.others(ends)):
             with suppress(VersionReclaimed):
-                made = apply_delta(base, ends, self._merged_cache)
-                if made is not None:
+                topology = apply_delta(base, ends, self._merged_cache)
+                if topology is not None:
                     self._remember(base)
-                    return made
+                    return topology
         return None
 
     def _build(self, ends: EdgeTables, tick: Callable[[], None]) -> Topology:
-        made = StoredTopology.of(ends, *_adjacencies(ends, tick))
+        topology = StoredTopology.of(ends, *_adjacencies(ends, tick))
         self.built += 1
-        if ends[0].rows >= MIN_STORED_EDGES and self._files.save(made):
-            made = self._files.load(ends) or made  # mapped files take no memory of ours
-        return self._remember(made)
+        if ends[0].rows >= MIN_STORED_EDGES and self._files.save(topology):
+            topology = self._files.load(ends) or topology  # mapped files take no memory of ours
+        return self._remember(topology)
 
-    def _remember(self, made: StoredTopology) -> Topology:
-        self._bases.put(made.edge.key, made)
-        return Topology(made.out, made.into)
+    def _remember(self, stored: StoredTopology) -> Topology:
+        self._bases.put(stored.edge.key, stored)
+        return Topology(stored.out, stored.into)
 
 
 def apply_delta(
@@ -220,15 +220,17 @@ def _endpoint_positions(ends: EdgeTables, tick: Callable[[], None]) -> tuple[Pos
     ids = {"src": src.column("id"), "dst": dst.column("id")}
     parts: dict[str, list[Positions]] = {"src": [], "dst": []}
     for rows in edge.chunks(["src", "dst"], _LOOKUP_EDGES):
-        for end, found in parts.items():
+        for end, positions in parts.items():
             tick()
-            found.append(_find_positions(rows[end], ids[end], edge, end))
-    here, there = (np.concatenate([np.empty(0, np.int32), *found]) for found in parts.values())
+            positions.append(_find_positions(rows[end], ids[end], edge, end))
+    here, there = (
+        np.concatenate([np.empty(0, np.int32), *positions]) for positions in parts.values()
+    )
     return here, there
 
 
-def _find_positions(wanted: pa.ChunkedArray, ids: pa.Array, edge: TypeTable, end: str) -> Positions:
-    places = pc.index_in(wanted, value_set=ids)
+def _find_positions(ends: pa.ChunkedArray, ids: pa.Array, edge: TypeTable, end: str) -> Positions:
+    places = pc.index_in(ends, value_set=ids)
     if places.null_count:
         raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end}")
     return np.asarray(places.combine_chunks(), np.int32)
