@@ -7,14 +7,17 @@ import pytest
 
 import omnigraph as og
 from omnigraph import error_codes
+from omnigraph.catalog import constraints
+from omnigraph.catalog.constraints import ConstraintSpec
 from omnigraph.errors import Category, OmniError
-from omnigraph.lang import Code
+from omnigraph.lang import Code, schema_parser
 from omnigraph.pipeline.columns import spark_type
 from omnigraph.plan import FUNCTIONS, functions
 from omnigraph.plan.functions import Implementation, Unsupported
 from omnigraph.service.errors import describe_error
 from omnigraph.types import SCALARS, PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type, to_column, to_json
+from tests.support import toy_functions
 from tests.support.generated_reads import Read
 from tests.support.spark_reads import ask_in_memory
 
@@ -100,7 +103,7 @@ def test_a_ranking_without_a_spark_implementation_is_one_row_that_states_why(
     add_function(
         "bm25",
         "wordiness",
-        local=implementation("text_length"),
+        local=implementation("TextLength"),
         spark=Unsupported("toys stay at home"),
     )
     text = """query q() {
@@ -145,6 +148,42 @@ def test_a_scalar_type_is_a_row_that_every_engine_reads(scalar):
     assert column.type == arrow_type(type_)
     assert to_json(column, type_) == [None]
     assert spark_type(type_).simpleString() == type_.spec.spark
+
+
+@pytest.fixture
+def length_constraint(monkeypatch):
+    """Add the word and the row of a constraint."""
+    row = ConstraintSpec(
+        type=toy_functions.Length,
+        usage="a property and a number",
+        example="@length(name, 3)",
+        resolve=toy_functions.resolve_length,
+        check=toy_functions.check_length_declaration,
+        values=implementation("check_length"),
+    )
+    monkeypatch.setitem(constraints._BY_WORD, "length", row)
+    words = (*schema_parser.CONSTRAINT_WORDS, "length")
+    monkeypatch.setattr(schema_parser, "CONSTRAINT_WORDS", words)
+
+
+@pytest.mark.usefixtures("length_constraint")
+def test_a_value_constraint_is_a_class_and_one_row(tmp_path):
+    graph = og.init(tmp_path / "g", "node Port { code: String @key  @length(code, 3) }")
+    graph.load({"Port": [{"code": "ABC"}]}, mode="merge")
+    with pytest.raises(OmniError, match="'ABCD' is too long"):
+        graph.load({"Port": [{"code": "ABCD"}]}, mode="merge")
+    reopened = og.open(tmp_path / "g")
+    assert reopened.snapshot().schema.catalog.nodes["Port"].constraints[1] == (
+        toy_functions.Length("code", 3)
+    )
+
+
+@pytest.mark.usefixtures("length_constraint")
+def test_the_row_of_a_constraint_checks_its_declarations():
+    with pytest.raises(og.SchemaError, match=r"@length needs a String, Port\.size is I32"):
+        og.check("node Port { size: I32  @length(size, 3) }")
+    with pytest.raises(og.SchemaError, match="@length takes a property and a number"):
+        og.check("node Port { code: String  @length(code) }")
 
 
 def test_an_error_code_is_one_row(monkeypatch):

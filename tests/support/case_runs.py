@@ -101,7 +101,7 @@ def _run_schemas(case: Case, found: Run) -> None:
         found.accepted = accept_schema(
             found.catalog, allocator=allocator, domain=_DOMAIN, report=report
         )
-    found.diagnostics += report.in_order()
+    found.diagnostics += report.sorted()
     row = case.one("row")
     if row is not None and found.accepted is not None:
         found.id = _row_id(row, found.accepted)
@@ -135,7 +135,7 @@ def _run_pipeline(case: Case, catalog: Catalog, found: Run) -> None:
     pipeline = parse_pipeline(report, ROOT, variables, environment={})
     if pipeline is not None:
         report_types(pipeline, catalog)
-    found.diagnostics += report.in_order()
+    found.diagnostics += report.sorted()
 
 
 def _is(query: QueryDecl, plan: QueryPlan | None) -> bool:

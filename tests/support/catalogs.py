@@ -131,7 +131,7 @@ def warned(text: str, *, persisted: bool = True) -> Sequence[Diagnostic]:
 
 
 def _of(report: DiagnosticReport, severity: Severity) -> Sequence[Diagnostic]:
-    return [d for d in report.in_order() if d.severity is severity]
+    return [d for d in report.sorted() if d.severity is severity]
 
 
 def resolution(accepted: AcceptedSchema, text: str) -> Sequence[Diagnostic]:
@@ -142,4 +142,4 @@ def resolution(accepted: AcceptedSchema, text: str) -> Sequence[Diagnostic]:
         resolve_schema(catalog, accepted, allocator=allocator, report=report)
     except SchemaError as error:
         return error.diagnostics
-    return report.in_order()
+    return report.sorted()

@@ -10,7 +10,7 @@ def told(report: DiagnosticReport) -> list[str]:
     return [
         f"{':'.join(map(str, d.source.position(d.span.start)))} {d.message}"
         + (f" | {d.hint}" if d.hint is not None else "")
-        for d in report.in_order()
+        for d in report.sorted()
         if d.source is not None and d.span is not None
     ]
 

@@ -44,7 +44,7 @@ def typechecked(query: str, schema: str = "harbour") -> tuple[QueryPlan | None, 
     report: DiagnosticReport = report_for_text(query, "query.gq", Code.QUERY_UNREADABLE)
     [tree] = read_queries(report).queries
     plan = typecheck(tree, catalog(schema), report)
-    return plan, list(report.in_order())
+    return plan, list(report.sorted())
 
 
 def text(binding: Binding, name: str = "label") -> PropertyRef:

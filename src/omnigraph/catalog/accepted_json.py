@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from reprlib import repr as brief
 from typing import Any, TypeVar
 
+from omnigraph.catalog.constraints import VALUE_CONSTRAINTS
 from omnigraph.catalog.fingerprint import annotations_shape, compact_json
 from omnigraph.catalog.identity import (
     IncarnationId,
@@ -23,7 +24,6 @@ from omnigraph.catalog.model import (
     AcceptedType,
     Annotation,
     Cardinality,
-    Check,
     Constraint,
     Definition,
     EdgeType,
@@ -33,9 +33,9 @@ from omnigraph.catalog.model import (
     Metric,
     NodeType,
     Property,
-    Range,
     SchemaCorrupt,
     TypeKind,
+    ValueConstraint,
     canonical_constraints,
     constraint_columns,
     constraint_word,
@@ -118,10 +118,8 @@ def _encode_constraint(constraint: Constraint, owner: AcceptedType) -> _Json:
     }
     if isinstance(constraint, Index) and constraint.metric is not None:
         document["metric"] = str(constraint.metric)
-    elif isinstance(constraint, Range):
-        document |= {"min": constraint.minimum, "max": constraint.maximum}
-    elif isinstance(constraint, Check):
-        document["pattern"] = constraint.pattern
+    elif isinstance(constraint, ValueConstraint):
+        document |= constraint.members()
     return document
 
 
@@ -173,18 +171,13 @@ def check_canonical(document: object, canonical: object, place: str = "document"
     elif isinstance(document, list) and isinstance(canonical, list):
         if len(document) != len(canonical):
             raise SchemaCorrupt(f"{place} repeats an entry")
-        if _differs_only_in_order(document, canonical):
+        ours, theirs = (sorted(map(compact_json, items)) for items in (document, canonical))
+        if document != canonical and ours == theirs:
             raise SchemaCorrupt(f"{place} is not sorted")
         for index, (item, expected) in enumerate(zip(document, canonical, strict=True)):
             check_canonical(item, expected, f"{place}[{index}]")
     elif document != canonical:
         raise SchemaCorrupt(f"{place} is {brief(document)}, expected {brief(canonical)}")
-
-
-def _differs_only_in_order(items: list[Any], expected: list[Any]) -> bool:
-    return items != expected and sorted(map(compact_json, items)) == sorted(
-        map(compact_json, expected)
-    )
 
 
 class _SchemaJsonObject:
@@ -199,6 +192,14 @@ class _SchemaJsonObject:
     def get(self, key: str, kind: type[_T]) -> _T:
         """Return a field that has exactly the given type."""
         return self.convert(key, lambda value: _require_exact_type(value, kind))
+
+    def optional(self, key: str, kind: type[_T]) -> _T | None:
+        """Return a field that is null or has exactly the given type."""
+        return self.convert(key, lambda v: None if v is None else _require_exact_type(v, kind))
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Return a field that is a list of names, sorted."""
+        return self.convert(key, lambda value: _sorted_names(_require_exact_type(value, list)))
 
     def convert(self, key: str, read: Callable[[Any], _T]) -> _T:
         """Return what `read` makes of a field, naming the field when it makes nothing."""
@@ -275,9 +276,7 @@ def _decode_definition(
         properties=properties,
         cardinality=Cardinality(
             cardinality.get("min", int),
-            cardinality.convert(
-                "max", lambda v: None if v is None else _require_exact_type(v, int)
-            ),
+            cardinality.optional("max", int),
         ),
         constraints=constraints,
         annotations=annotations,
@@ -288,16 +287,13 @@ def _decode_property(entry: _SchemaJsonObject) -> Property:
     embed: Embed | None = None
     if entry.value.get("embed") is not None:
         wire = entry.entry("embed")
-        model = wire.convert("model", lambda v: None if v is None else _require_exact_type(v, str))
-        embed = Embed(wire.name("source"), model)
+        embed = Embed(wire.name("source"), wire.optional("model", str))
     return Property(
         name=entry.get("name", str),
         type=_decode_property_type(entry),
         annotations=_decode_annotations(entry),
         embed=embed,
-        shorthands=entry.convert(
-            "constraints", lambda v: _sorted_names(_require_exact_type(v, list))
-        ),
+        shorthands=entry.names("constraints"),
         declared_directly=entry.get("declared_directly", bool),
         satisfies=_sorted_names(link.name("interface") for link in entry.entries("satisfies")),
     )
@@ -307,12 +303,10 @@ def _decode_property_type(entry: _SchemaJsonObject) -> PropertyType:
     wire = entry.entry("type")
     for key in ("nullable", "list"):
         wire.get(key, bool)
-    wire.convert(
-        "scalar", lambda v: _require_exact_type(v, str) if not isinstance(v, Mapping) else v
-    )
-    wire.convert(
-        "enum_values", lambda v: None if v is None else _sorted_names(_require_exact_type(v, list))
-    )
+    if not isinstance(wire.value.get("scalar"), Mapping):
+        wire.get("scalar", str)
+    if wire.optional("enum_values", list) is not None:
+        wire.names("enum_values")
     return entry.convert("type", PropertyType.from_wire)
 
 
@@ -323,10 +317,11 @@ def _sorted_names(names: Iterable[str]) -> tuple[str, ...]:
 def _decode_annotations(entry: _SchemaJsonObject) -> tuple[Annotation, ...]:
     annotations = []
     for item in entry.entries("annotations"):
-        value = item.convert("value", lambda v: None if v is None else _require_exact_type(v, str))
         named = _SchemaJsonObject(item.value.get("kwargs", {}), f"{item.place}.kwargs")
         pairs = ((key, named.get(key, str)) for key in sorted(named.value))
-        annotations.append(Annotation(item.get("name", str), value, tuple(pairs)))
+        annotations.append(
+            Annotation(item.get("name", str), item.optional("value", str), tuple(pairs))
+        )
     return canonical_annotations(annotations)
 
 
@@ -340,16 +335,7 @@ def _decode_constraint(entry: _SchemaJsonObject) -> Constraint:
         return COLUMN_CONSTRAINTS[word](names)
     if len(names) != 1:
         raise SchemaCorrupt(f"{entry.place}.properties: @{word} speaks of exactly one property")
-    if word == "range":
-        return Range(
-            names[0], entry.convert("min", _decode_bound), entry.convert("max", _decode_bound)
-        )
-    if word == "check":
-        return Check(names[0], entry.get("pattern", str))
-    raise SchemaCorrupt(f"{entry.place}.kind: unknown constraint `{word:.40}`")
-
-
-def _decode_bound(value: Any) -> int | float | None:  # noqa: ANN401 - a decode edge
-    if value is None or type(value) in (int, float):
-        return value  # type: ignore[no-any-return]
-    raise ValueError(f"expected a number or null, found {brief(value)}")
+    if word not in VALUE_CONSTRAINTS:
+        raise SchemaCorrupt(f"{entry.place}.kind: unknown constraint `{word:.40}`")
+    kind = VALUE_CONSTRAINTS[word].type
+    return kind(names[0], *(entry.convert(key, read) for key, read in kind.json_members.items()))

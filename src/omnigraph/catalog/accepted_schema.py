@@ -122,7 +122,10 @@ def _check_schema(schema: AcceptedSchema) -> None:
                 _check_interfaces(type_.definition, type_, schema.catalog)
             case EdgeType():
                 _check_constraints(type_.definition, type_, ("id", "src", "dst"))
-                _check_endpoints(type_.definition, type_, schema.catalog)
+                for word, name in (("src", type_.definition.src), ("dst", type_.definition.dst)):
+                    if name not in schema.catalog.nodes:
+                        place = f"{word} of {type_.entity}"
+                        raise SchemaCorrupt(f"{place} is `{name}`, which is not a node type")
             case InterfaceType():
                 pass
 
@@ -156,32 +159,26 @@ def _check_property(property_: Property, owner: AcceptedType) -> None:
 
 def _check_interfaces(node: NodeType, owner: AcceptedType, catalog: Catalog) -> None:
     """Check that a node has the properties of its interfaces, and no other links."""
-    wanted: dict[str, set[str]] = {name: set() for name in node.properties}
+    satisfied: dict[str, set[str]] = {name: set() for name in node.properties}
     for name in node.interfaces:
         if name not in catalog.interfaces:
             raise SchemaCorrupt(f"{owner.entity} implements unknown interface:{name}")
-        for asked in catalog.interfaces[name].properties.values():
-            found = node.properties.get(asked.name)
-            if found is None:
-                raise SchemaCorrupt(f"{owner.entity} lacks interface:{name}.{asked.name}")
-            if found.type != asked.type:
+        for declared in catalog.interfaces[name].properties.values():
+            property_ = node.properties.get(declared.name)
+            if property_ is None:
+                raise SchemaCorrupt(f"{owner.entity} lacks interface:{name}.{declared.name}")
+            if property_.type != declared.type:
                 raise SchemaCorrupt(
-                    f"{owner.entity}.{asked.name} is {found.type}, "
-                    f"interface:{name} declares it as {asked.type}"
+                    f"{owner.entity}.{declared.name} is {property_.type}, "
+                    f"interface:{name} declares it as {declared.type}"
                 )
-            wanted[asked.name].add(name)
+            satisfied[declared.name].add(name)
     for property_ in node.properties.values():
         place = f"{owner.entity}.{property_.name}"
-        if set(property_.satisfies) != wanted[property_.name]:
+        if set(property_.satisfies) != satisfied[property_.name]:
             raise SchemaCorrupt(f"{place} is linked to other interfaces than those that ask for it")
         if property_.embed is not None and property_.embed.source not in node.properties:
             raise SchemaCorrupt(f"{place} embeds unknown `{property_.embed.source:.40}`")
-
-
-def _check_endpoints(edge: EdgeType, owner: AcceptedType, catalog: Catalog) -> None:
-    for word, name in (("src", edge.src), ("dst", edge.dst)):
-        if name not in catalog.nodes:
-            raise SchemaCorrupt(f"{word} of {owner.entity} is `{name}`, which is not a node type")
 
 
 def _check_constraints(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ from omnigraph.catalog.constraints import LocatedConstraint, check_constraints, 
 from omnigraph.catalog.model import (
     Cardinality,
     Catalog,
+    Constraint,
     EdgeType,
     Embed,
     InterfaceType,
@@ -44,6 +45,8 @@ from omnigraph.lang.schema_tree import (
 )
 from omnigraph.lang.source import Name
 
+_SEMANTICS = ("type", "annotations", "embed", "shorthands")
+"""What interfaces that give a node the same property have to agree on."""
 _DeclT = TypeVar("_DeclT", InterfaceDecl, NodeDecl, EdgeDecl)
 
 
@@ -56,8 +59,7 @@ def load_catalog(text: str, name: str = "<schema>", *, persisted: bool = False) 
     """
     report = report_for_text(text, name, Code.SCHEMA_UNREADABLE)
     catalog = read_catalog(report, persisted=persisted)
-    if report.errors:
-        raise SchemaError(report.in_order())
+    report.raise_errors(SchemaError)
     return catalog
 
 
@@ -76,24 +78,31 @@ def build_catalog(
 
     `persisted` is for schemas accepted before: rules younger than the format only warn.
     """
-    admission = SchemaCheckContext(report, persisted)
+    context = SchemaCheckContext(report, persisted)
     interfaces = {
-        decl.name.text: _build_interface(decl, admission)
-        for decl in _unique_declarations(tree.declarations, InterfaceDecl, admission)
+        decl.name.text: _build_interface(decl, context)
+        for decl in _unique_declarations(tree.declarations, InterfaceDecl, context)
     }
     nodes = {
-        decl.name.text: _build_node(decl, interfaces, admission)
-        for decl in _unique_declarations(tree.declarations, NodeDecl, admission)
+        decl.name.text: _build_node(decl, interfaces, context)
+        for decl in _unique_declarations(tree.declarations, NodeDecl, context)
     }
-    edge_decls = _unique_declarations(tree.declarations, EdgeDecl, admission)
-    _check_folded_names(edge_decls, admission)
-    endpoint = _make_endpoint_check(nodes, interfaces, admission)
-    edges = {decl.name.text: _build_edge(decl, endpoint, admission) for decl in edge_decls}
+    edge_decls = _unique_declarations(tree.declarations, EdgeDecl, context)
+    _check_folded_names(edge_decls, context)
+    for decl in edge_decls:
+        for end in (decl.src, decl.dst):
+            if end.text not in nodes:
+                hint = did_you_mean(end.text, nodes)
+                if end.text in interfaces:
+                    hint = "an interface cannot be an endpoint; name a node type"
+                message = f"edge {decl.name} connects unknown node type `{end}`"
+                context.error(Code.UNKNOWN_ENDPOINT, message, end.span, hint=hint)
+    edges = {decl.name.text: _build_edge(decl, context) for decl in edge_decls}
     return Catalog(interfaces, nodes, edges)
 
 
 def _unique_declarations(
-    declarations: Iterable[Declaration], kind: type[_DeclT], admission: SchemaCheckContext
+    declarations: Iterable[Declaration], kind: type[_DeclT], context: SchemaCheckContext
 ) -> list[_DeclT]:
     """Return the declarations of one kind, reporting those whose name is taken."""
     by_name: dict[str, _DeclT] = {}
@@ -104,51 +113,48 @@ def _unique_declarations(
             word = kind.__name__.removesuffix("Decl").lower()
             what = "interface" if word == "interface" else f"{word} type"
             message = f"duplicate {what} `{decl.name}`"
-            admission.error(Code.DUPLICATE_TYPE, message, decl.name.span)
+            context.error(Code.DUPLICATE_TYPE, message, decl.name.span)
         else:
             by_name[decl.name.text] = decl
     return list(by_name.values())
 
 
-def _build_interface(decl: InterfaceDecl, admission: SchemaCheckContext) -> InterfaceType:
-    owner = DeclaringType(TypeKind.INTERFACE, decl.name.text)
-    properties = _own_properties(decl.members, owner, admission)
+def _build_interface(decl: InterfaceDecl, context: SchemaCheckContext) -> InterfaceType:
+    owner = context.of_type(TypeKind.INTERFACE, decl.name.text)
+    properties = _own_properties(decl.members, owner)
     return InterfaceType(name=decl.name.text, properties=properties, span=decl.name.span)
 
 
-def _own_properties(
-    members: Sequence[Member], owner: DeclaringType, admission: SchemaCheckContext
-) -> dict[str, Property]:
+def _own_properties(members: Sequence[Member], owner: DeclaringType) -> dict[str, Property]:
     properties: dict[str, Property] = {}
     for member in members:
         if not isinstance(member, PropertyDecl):
             continue
-        property_ = resolve_property(member, owner, admission)
+        property_ = resolve_property(member, owner)
         if member.name.text in properties:
             message = f"duplicate property `{member.name}` on {owner.kind} {owner.name}"
-            admission.error(Code.DUPLICATE_PROPERTY, message, member.name.span)
+            owner.error(Code.DUPLICATE_PROPERTY, message, member.name.span)
         elif property_ is not None:
             properties[member.name.text] = property_
     return properties
 
 
 def _build_node(
-    decl: NodeDecl, interfaces: dict[str, InterfaceType], admission: SchemaCheckContext
+    decl: NodeDecl, interfaces: dict[str, InterfaceType], context: SchemaCheckContext
 ) -> NodeType:
-    owner = DeclaringType(TypeKind.NODE, decl.name.text)
-    annotations, rename_from = header_annotations(decl.annotations, owner, admission)
-    properties = _own_properties(decl.members, owner, admission)
-    implemented = _implemented_interfaces(decl, interfaces, admission)
+    owner = context.of_type(TypeKind.NODE, decl.name.text)
+    annotations, rename_from = header_annotations(decl.annotations, owner)
+    properties = _own_properties(decl.members, owner)
+    implemented = _implemented_interfaces(decl, interfaces, context)
     for interface, name in implemented:
-        _inherit_properties(interface, name, properties, owner, admission)
+        _inherit_properties(interface, name, properties, owner)
     for property_ in properties.values():
         if property_.embed is not None:
-            _check_embed(property_, property_.embed, properties, owner, admission)
-    placed = _located_constraints(decl.members, properties, owner, admission)
+            _check_embed(property_, property_.embed, properties, owner)
     return NodeType(
         name=decl.name.text,
         properties={p.name: replace(p, shorthands=()) for p in properties.values()},
-        constraints=check_constraints(placed, properties, owner, admission),
+        constraints=_resolve_constraints(decl.members, properties, owner),
         interfaces=tuple(sorted({interface.name for interface, _ in implemented})),
         annotations=annotations,
         rename_from=rename_from,
@@ -157,13 +163,13 @@ def _build_node(
 
 
 def _implemented_interfaces(
-    decl: NodeDecl, interfaces: dict[str, InterfaceType], admission: SchemaCheckContext
+    decl: NodeDecl, interfaces: dict[str, InterfaceType], context: SchemaCheckContext
 ) -> list[tuple[InterfaceType, Name]]:
     resolved: dict[str, tuple[InterfaceType, Name]] = {}
     for name in decl.implements:
         interface = interfaces.get(name.text)
         if interface is None:
-            admission.error(
+            context.error(
                 Code.UNKNOWN_INTERFACE,
                 f"node {decl.name} implements unknown interface `{name}`",
                 name.span,
@@ -179,7 +185,6 @@ def _inherit_properties(
     place: Name,
     properties: dict[str, Property],
     owner: DeclaringType,
-    admission: SchemaCheckContext,
 ) -> None:
     """Give a node the properties of an interface it implements."""
     for inherited in interface.properties.values():
@@ -192,15 +197,15 @@ def _inherit_properties(
             continue
         if existing.declared_directly:
             if existing.type != inherited.type:
-                admission.error(
+                owner.error(
                     Code.INTERFACE_MISMATCH,
                     f"property {owner.name}.{inherited.name} is {existing.type}, "
                     f"but interface {interface.name} declares it as {inherited.type}",
                     existing.span,
                 )
-        elif _property_semantics(existing) != _property_semantics(inherited):
+        elif any(getattr(existing, name) != getattr(inherited, name) for name in _SEMANTICS):
             others = ", ".join(existing.satisfies)
-            admission.error(
+            owner.error(
                 Code.INTERFACE_CONFLICT,
                 f"interfaces {others} and {interface.name} give {owner.name}.{inherited.name} "
                 "incompatible property semantics",
@@ -214,60 +219,52 @@ def _inherit_properties(
         properties[inherited.name] = replace(existing, satisfies=satisfies, rename_from=hint)
 
 
-def _property_semantics(property_: Property) -> tuple[object, ...]:
-    return (property_.type, property_.annotations, property_.embed, property_.shorthands)
-
-
 def _check_embed(
     property_: Property,
     embed: Embed,
     properties: dict[str, Property],
     owner: DeclaringType,
-    admission: SchemaCheckContext,
 ) -> None:
     source = properties.get(embed.source)
     place = f"{owner.name}.{property_.name}"
     if source is None:
-        admission.error(
+        owner.error(
             Code.EMBED_MISUSE,
             f"@embed on {place} names unknown source property `{embed.source}`",
             property_.span,
             hint=did_you_mean(embed.source, [p.name for p in properties.values() if p.type.text]),
         )
     elif not source.type.text:
-        admission.error(
+        owner.error(
             Code.EMBED_MISUSE,
             f"@embed on {place} needs a String source, {owner.name}.{source.name} is {source.type}",
             property_.span,
         )
 
 
-def _located_constraints(
-    members: Sequence[Member],
-    properties: dict[str, Property],
-    owner: DeclaringType,
-    admission: SchemaCheckContext,
-) -> list[LocatedConstraint]:
-    """Return shorthands and body constraints alike, in the order of the source."""
-    placed = [
+def _resolve_constraints(
+    members: Sequence[Member], properties: dict[str, Property], owner: DeclaringType
+) -> tuple[Constraint, ...]:
+    """Return shorthands and body constraints alike, checked in the order of the source."""
+    located = [
         LocatedConstraint(shorthand_constraint(word, property_.name), property_.span)
         for property_ in properties.values()
         for word in property_.shorthands
     ]
     for member in members:
         if isinstance(member, ConstraintDecl):
-            resolved = resolve_constraint(member, owner, admission)
+            resolved = resolve_constraint(member, owner)
             if resolved is not None:
-                placed.append(resolved)
-    return sorted(placed, key=lambda item: item.span)
+                located.append(resolved)
+    return check_constraints(sorted(located, key=lambda item: item.span), properties, owner)
 
 
-def _check_folded_names(decls: Sequence[EdgeDecl], admission: SchemaCheckContext) -> None:
+def _check_folded_names(decls: Sequence[EdgeDecl], context: SchemaCheckContext) -> None:
     seen: dict[str, Name] = {}
     for decl in decls:
         other = seen.setdefault(decl.name.text.lower(), decl.name)
         if other is not decl.name:
-            admission.error(
+            context.error(
                 Code.EDGE_NAME_COLLISION,
                 f"edge name collision after case folding: `{other}` and `{decl.name}`",
                 decl.name.span,
@@ -275,51 +272,29 @@ def _check_folded_names(decls: Sequence[EdgeDecl], admission: SchemaCheckContext
             )
 
 
-def _make_endpoint_check(
-    nodes: dict[str, NodeType], interfaces: dict[str, InterfaceType], admission: SchemaCheckContext
-) -> Callable[[EdgeDecl, Name], str]:
-    def check(decl: EdgeDecl, name: Name) -> str:
-        if name.text not in nodes:
-            hint = did_you_mean(name.text, nodes)
-            if name.text in interfaces:
-                hint = "an interface cannot be an endpoint; name a node type"
-            admission.error(
-                Code.UNKNOWN_ENDPOINT,
-                f"edge {decl.name} connects unknown node type `{name}`",
-                name.span,
-                hint=hint,
-            )
-        return name.text
-
-    return check
-
-
-def _build_edge(
-    decl: EdgeDecl, endpoint: Callable[[EdgeDecl, Name], str], admission: SchemaCheckContext
-) -> EdgeType:
-    owner = DeclaringType(TypeKind.EDGE, decl.name.text)
-    annotations, rename_from = header_annotations(decl.annotations, owner, admission)
-    properties = _own_properties(decl.members, owner, admission)
-    placed = _located_constraints(decl.members, properties, owner, admission)
+def _build_edge(decl: EdgeDecl, context: SchemaCheckContext) -> EdgeType:
+    owner = context.of_type(TypeKind.EDGE, decl.name.text)
+    annotations, rename_from = header_annotations(decl.annotations, owner)
+    properties = _own_properties(decl.members, owner)
     return EdgeType(
         name=decl.name.text,
-        src=endpoint(decl, decl.src),
-        dst=endpoint(decl, decl.dst),
+        src=decl.src.text,
+        dst=decl.dst.text,
         properties={p.name: replace(p, shorthands=()) for p in properties.values()},
-        cardinality=_cardinality(decl, admission),
-        constraints=check_constraints(placed, properties, owner, admission),
+        cardinality=_cardinality(decl, context),
+        constraints=_resolve_constraints(decl.members, properties, owner),
         annotations=annotations,
         rename_from=rename_from,
         span=decl.name.span,
     )
 
 
-def _cardinality(decl: EdgeDecl, admission: SchemaCheckContext) -> Cardinality:
+def _cardinality(decl: EdgeDecl, context: SchemaCheckContext) -> Cardinality:
     if decl.cardinality is None:
         return Cardinality()
     minimum, maximum = decl.cardinality.minimum, decl.cardinality.maximum
     if maximum is not None and minimum > maximum:
-        admission.error(
+        context.error(
             Code.CARDINALITY_INVALID,
             f"@card minimum {minimum} exceeds maximum {maximum}",
             decl.cardinality.span,

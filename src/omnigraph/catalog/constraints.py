@@ -1,9 +1,11 @@
-"""Resolve body constraints and check them against the properties they name."""
+"""Constraints: the table of value constraints, and the checks of what a schema declares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from omnigraph.catalog.model import (
     COLUMN_CONSTRAINTS,
@@ -19,12 +21,13 @@ from omnigraph.catalog.model import (
     Range,
     TypeKind,
     Unique,
+    ValueConstraint,
     canonical_constraints,
     constraint_columns,
+    constraint_word,
 )
 from omnigraph.catalog.properties import (
     DeclaringType,
-    SchemaCheckContext,
     index_metric,
     property_kind,
     report_metric_on_non_vector,
@@ -33,14 +36,96 @@ from omnigraph.lang import Code, TextSpan, did_you_mean
 from omnigraph.lang.schema_tree import (
     AnnotationArgument,
     ArgumentKind,
+    ConstraintArgument,
     ConstraintDecl,
     NamedArgument,
     RangeBounds,
 )
 from omnigraph.lang.source import Name
 from omnigraph.types import pattern_problem
+from omnigraph.types.implementation import Implementation
 
-_NODE_ONLY = ("key", "range", "check")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintSpec:
+    """One kind of value constraint: how it is declared, and how values are checked.
+
+    `@key`, `@unique` and `@index` are no rows: they decide about ids and indexes, too.
+    """
+
+    type: type[ValueConstraint]
+    usage: str
+    """What it takes, and an example: for messages."""
+    example: str
+    resolve: Callable[[str, ConstraintArgument], ValueConstraint | None]
+    """Return the constraint of a property with an argument, None if the argument is none."""
+    check: Callable[[Any, Property, str, TextSpan, DeclaringType], None]
+    """Report what is wrong with a constraint on a property, which is called `Type.property`."""
+    values: Implementation
+    """`(reporter, constraint) -> None`: report the rows whose values are invalid.
+
+    Local writes call it, and so do the workers of Spark.
+    """
+
+
+def _resolve_range(name: str, bounds: ConstraintArgument) -> Range | None:
+    return Range(name, bounds.low, bounds.high) if isinstance(bounds, RangeBounds) else None
+
+
+def _check_range(
+    constraint: Range, member: Property, place: str, span: TextSpan, owner: DeclaringType
+) -> None:
+    if not member.type.spec.numeric:
+        message = f"@range needs a number, {place} is {member.type}"
+        owner.error(Code.RANGE_INVALID, message, span)
+    elif member.type.is_list:
+        message = f"@range is not supported on list property {place}"
+        owner.error_if_new(Code.RANGE_INVALID, message, span)
+    low, high = constraint.minimum, constraint.maximum
+    if low is not None and high is not None and low > high:
+        message = f"@range on {place} is empty: {low} is above {high}"
+        owner.error_if_new(Code.RANGE_INVALID, message, span)
+
+
+def _resolve_check(name: str, pattern: ConstraintArgument) -> Check | None:
+    is_string = isinstance(pattern, AnnotationArgument) and pattern.kind is ArgumentKind.STRING
+    return Check(name, pattern.text) if is_string else None  # type: ignore[union-attr]
+
+
+def _check_pattern(
+    constraint: Check, member: Property, place: str, span: TextSpan, owner: DeclaringType
+) -> None:
+    if member.type.spec.wire != "string":
+        message = f"@check needs a String, {place} is {member.type}"
+        owner.error(Code.CHECK_INVALID, message, span)
+    elif member.type.is_list:
+        message = f"@check is not supported on list property {place}"
+        owner.error_if_new(Code.CHECK_INVALID, message, span)
+    problem = pattern_problem(constraint.pattern)
+    if problem is not None:
+        message = f"@check on {place} has an invalid pattern: {problem}"
+        owner.error_if_new(Code.CHECK_INVALID, message, span)
+
+
+_BY_WORD = {
+    "range": ConstraintSpec(
+        type=Range,
+        usage="a property and bounds",
+        example="@range(age, 0..120)",
+        resolve=_resolve_range,
+        check=_check_range,
+        values=Implementation("omnigraph.write.checks.values:check_range"),
+    ),
+    "check": ConstraintSpec(
+        type=Check,
+        usage="a property and a pattern",
+        example='@check(code, "^[A-Z]+$")',
+        resolve=_resolve_check,
+        check=_check_pattern,
+        values=Implementation("omnigraph.write.checks.values:check_pattern"),
+    ),
+}
+VALUE_CONSTRAINTS: Mapping[str, ConstraintSpec] = MappingProxyType(_BY_WORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,56 +141,49 @@ class LocatedConstraint:
         return next((n.span for n in self.names if n.text == name), self.span)
 
 
-def resolve_constraint(
-    decl: ConstraintDecl, owner: DeclaringType, admission: SchemaCheckContext
-) -> LocatedConstraint | None:
+def resolve_constraint(decl: ConstraintDecl, owner: DeclaringType) -> LocatedConstraint | None:
     """Return the constraint a declaration means, or None after reporting why it means none."""
     word = decl.name.text
-    if owner.kind is TypeKind.EDGE and word in _NODE_ONLY:
+    if owner.kind is TypeKind.EDGE and (word == "key" or word in VALUE_CONSTRAINTS):
         message = f"@{word} is not supported on edges"
-        admission.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
+        owner.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
         return None
     names = tuple(argument for argument in decl.arguments if isinstance(argument, Name))
+    constraint: Constraint | None = None
     if word in COLUMN_CONSTRAINTS:
+        usage, example = "property names", f"@{word}(a, b)"
         columns = tuple(sorted({name.text for name in names}))
         named = [argument for argument in decl.arguments if isinstance(argument, NamedArgument)]
         if word == "index" and names and len(names) + len(named) == len(decl.arguments):
-            return LocatedConstraint(
-                Index(columns, index_metric(named, admission)), decl.span, names
-            )
-        if len(names) == len(decl.arguments):
-            return LocatedConstraint(COLUMN_CONSTRAINTS[word](columns), decl.span, names)
-        message, example = f"@{word} takes property names", f"@{word}(a, b)"
-    elif word == "range":
-        match decl.arguments:
-            case (Name(text=name), RangeBounds(low=low, high=high)):
-                return LocatedConstraint(Range(name, low, high), decl.span, names)
-        message, example = "@range takes a property and bounds", "@range(age, 0..120)"
+            constraint = Index(columns, index_metric(named, owner))
+        elif len(names) == len(decl.arguments):
+            constraint = COLUMN_CONSTRAINTS[word](columns)
     else:
+        spec = VALUE_CONSTRAINTS[word]
+        usage, example = spec.usage, spec.example
         match decl.arguments:
-            case (Name(text=name), AnnotationArgument(kind=ArgumentKind.STRING, text=pattern)):
-                return LocatedConstraint(Check(name, pattern), decl.span, names)
-        message, example = "@check takes a property and a pattern", '@check(code, "^[A-Z]+$")'
-    admission.error(Code.ANNOTATION_MISUSE, message, decl.span, hint=f"write `{example}`")
+            case (Name(text=name), argument):
+                constraint = spec.resolve(name, argument)
+    if constraint is not None:
+        return LocatedConstraint(constraint, decl.span, names)
+    message = f"@{word} takes {usage}"
+    owner.error(Code.ANNOTATION_MISUSE, message, decl.span, hint=f"write `{example}`")
     return None
 
 
 def check_constraints(
-    placed: Iterable[LocatedConstraint],
-    properties: Mapping[str, Property],
-    owner: DeclaringType,
-    admission: SchemaCheckContext,
+    located: Iterable[LocatedConstraint], properties: Mapping[str, Property], owner: DeclaringType
 ) -> tuple[Constraint, ...]:
     """Return the canonical constraints of a type after checking each against its properties."""
     system = (ID, SRC, DST) if owner.kind is TypeKind.EDGE else (ID,)
-    checker = _ConstraintChecker({**{p.name: p for p in system}, **properties}, owner, admission)
+    checker = _ConstraintChecker({**{p.name: p for p in system}, **properties}, owner)
     kept: list[Constraint] = []
     keys = 0
-    for item in placed:
+    for item in located:
         if isinstance(item.constraint, Key):
             keys += 1
             if keys > 1:
-                admission.error(
+                owner.error(
                     Code.MULTIPLE_KEYS,
                     f"node {owner.name} has multiple @key constraints",
                     item.span,
@@ -113,14 +191,13 @@ def check_constraints(
                 )
                 continue
         if checker.check(item):
-            kept.append(_without_defaults(item.constraint))
+            kept.append(_without_default_metric(item.constraint))
         if isinstance(item.constraint, Index):
             checker.check_metrics(kept, item)
     return canonical_constraints(kept)
 
 
-def _without_defaults(constraint: Constraint) -> Constraint:
-    """Return a constraint without redundant parts."""
+def _without_default_metric(constraint: Constraint) -> Constraint:
     if isinstance(constraint, Index) and constraint.metric is Metric.COSINE:
         return Index(constraint.columns)
     return constraint
@@ -128,47 +205,40 @@ def _without_defaults(constraint: Constraint) -> Constraint:
 
 @dataclass(frozen=True, slots=True)
 class _ConstraintChecker:
-    known: Mapping[str, Property]
+    properties: Mapping[str, Property]
     owner: DeclaringType
-    admission: SchemaCheckContext
 
-    def check(self, placed: LocatedConstraint) -> bool:
+    def check(self, located: LocatedConstraint) -> bool:
         """Report the errors of one constraint; return whether its properties exist."""
-        constraint, span = placed.constraint, placed.span
-        match constraint:
-            case Key(columns) | Unique(columns) | Index(columns):
-                properties = [self._property(name, placed.span_of(name)) for name in columns]
-                members = [member for member in properties if member is not None]
-                for member in members:
-                    self._column(constraint, member, placed.span_of(member.name))
-                return len(members) == len(columns)
-            case Range(name):
-                property_ = self._property(name, placed.span_of(name))
-                if property_ is not None:
-                    self._range(constraint, property_, span)
-                return property_ is not None
-            case Check(name):
-                property_ = self._property(name, placed.span_of(name))
-                if property_ is not None:
-                    self._check(constraint, property_, span)
-                return property_ is not None
+        constraint = located.constraint
+        columns = constraint_columns(constraint)
+        properties = [self._property(name, located.span_of(name)) for name in columns]
+        members = [member for member in properties if member is not None]
+        for member in members:
+            if isinstance(constraint, ValueConstraint):
+                check = VALUE_CONSTRAINTS[constraint_word(constraint)].check
+                place = f"{self.owner.name}.{member.name}"
+                check(constraint, member, place, located.span, self.owner)
+            else:
+                self._column(constraint, member, located.span_of(member.name))
+        return len(members) == len(columns)
 
-    def check_metrics(self, kept: Iterable[Constraint], placed: LocatedConstraint) -> None:
+    def check_metrics(self, kept: Iterable[Constraint], located: LocatedConstraint) -> None:
         """Refuse a second index of a vector by another metric."""
-        columns = constraint_columns(placed.constraint)
+        columns = constraint_columns(located.constraint)
         same = (c for c in kept if isinstance(c, Index) and c.columns == columns)
         if len({index.metric for index in same}) > 1:
             message = f"{self.owner.name}.{columns[0]} is indexed by two metrics"
-            self.admission.error(Code.ANNOTATION_MISUSE, message, placed.span)
+            self.owner.error(Code.ANNOTATION_MISUSE, message, located.span)
 
     def _property(self, name: str, span: TextSpan) -> Property | None:
-        property_ = self.known.get(name)
+        property_ = self.properties.get(name)
         if property_ is None:
-            hint = did_you_mean(name, self.known)
+            hint = did_you_mean(name, self.properties)
             if self.owner.kind is TypeKind.EDGE and name in ("from", "to"):
                 hint = f"the endpoint is called `{'src' if name == 'from' else 'dst'}` here"
             place = f"{self.owner.kind} {self.owner.name}"
-            self.admission.error(
+            self.owner.error(
                 Code.CONSTRAINT_UNKNOWN_PROPERTY,
                 f"constraint names unknown property `{name}` of {place}",
                 span,
@@ -177,18 +247,18 @@ class _ConstraintChecker:
         return property_
 
     def _column(self, constraint: Key | Unique | Index, member: Property, span: TextSpan) -> None:
-        word = type(constraint).__name__.lower()
+        word = constraint_word(constraint)
         place = f"{self.owner.name}.{member.name}"
         kind = property_kind(member.type)
         if isinstance(constraint, Key):
             if member is ID:
                 message = f"@key cannot name the system property {place}"
-                self.admission.error(Code.CONSTRAINT_UNSUPPORTED, message, span)
+                self.owner.error(Code.CONSTRAINT_UNSUPPORTED, message, span)
             elif not member.type.keyable:
                 message = f"@key is not supported on {kind} property {place}"
-                self.admission.error(Code.CONSTRAINT_UNSUPPORTED, message, span)
+                self.owner.error(Code.CONSTRAINT_UNSUPPORTED, message, span)
             elif member.type.nullable:
-                self.admission.error(
+                self.owner.error(
                     Code.NULLABLE_KEY,
                     f"key property {place} cannot be nullable",
                     span,
@@ -198,32 +268,6 @@ class _ConstraintChecker:
             kind == "vector" and isinstance(constraint, Index) and len(constraint.columns) == 1
         ):
             message = f"@{word} is not supported on {kind} property {place}"
-            self.admission.error_if_new(Code.CONSTRAINT_UNSUPPORTED, message, span)
+            self.owner.error_if_new(Code.CONSTRAINT_UNSUPPORTED, message, span)
         elif isinstance(constraint, Index) and constraint.metric is not None and kind is None:
-            report_metric_on_non_vector(place, member.type, span, self.admission)
-
-    def _range(self, constraint: Range, member: Property, span: TextSpan) -> None:
-        place = f"{self.owner.name}.{member.name}"
-        if not member.type.spec.numeric:
-            message = f"@range needs a number, {place} is {member.type}"
-            self.admission.error(Code.RANGE_INVALID, message, span)
-        elif member.type.is_list:
-            message = f"@range is not supported on list property {place}"
-            self.admission.error_if_new(Code.RANGE_INVALID, message, span)
-        low, high = constraint.minimum, constraint.maximum
-        if low is not None and high is not None and low > high:
-            message = f"@range on {place} is empty: {low} is above {high}"
-            self.admission.error_if_new(Code.RANGE_INVALID, message, span)
-
-    def _check(self, constraint: Check, member: Property, span: TextSpan) -> None:
-        place = f"{self.owner.name}.{member.name}"
-        if member.type.spec.wire != "string":
-            message = f"@check needs a String, {place} is {member.type}"
-            self.admission.error(Code.CHECK_INVALID, message, span)
-        elif member.type.is_list:
-            message = f"@check is not supported on list property {place}"
-            self.admission.error_if_new(Code.CHECK_INVALID, message, span)
-        problem = pattern_problem(constraint.pattern)
-        if problem is not None:
-            message = f"@check on {place} has an invalid pattern: {problem}"
-            self.admission.error_if_new(Code.CHECK_INVALID, message, span)
+            report_metric_on_non_vector(place, member.type, span, self.owner)

@@ -16,7 +16,6 @@ from omnigraph.catalog.model import (
     Catalog,
     Constraint,
     EdgeType,
-    InterfaceType,
     NodeType,
     Property,
     canonical_constraints,
@@ -44,7 +43,10 @@ def compact_json(value: object) -> str:
 def schema_shape(catalog: Catalog) -> dict[str, Any]:
     """Return the shape of a schema as plain JSON values."""
     return {
-        "interfaces": [_interface(t) for t in _by_name(catalog.interfaces)],
+        "interfaces": [
+            {"name": t.name, "properties": _properties(t.properties)}
+            for t in _by_name(catalog.interfaces)
+        ],
         "nodes": [_node(t) for t in _by_name(catalog.nodes)],
         "edges": [_edge(t) for t in _by_name(catalog.edges)],
     }
@@ -58,10 +60,6 @@ def annotations_shape(annotations: Iterable[Annotation]) -> list[dict[str, Any]]
 
 def _by_name(things: Mapping[str, _T]) -> list[_T]:
     return [things[name] for name in sorted(things)]
-
-
-def _interface(interface: InterfaceType) -> dict[str, Any]:
-    return {"name": interface.name, "properties": _properties(interface.properties)}
 
 
 def _node(node: NodeType) -> dict[str, Any]:

@@ -44,13 +44,6 @@ class SchemaMatches:
     properties: dict[TypeKey, dict[str, PropertyId]] = field(default_factory=dict)
 
 
-def match_accepted_schema(
-    catalog: Catalog, accepted: AcceptedSchema, report: DiagnosticReport
-) -> SchemaMatches:
-    """Match a catalog with the accepted schema; report every hint that cannot be followed."""
-    return _SchemaMatcher(accepted, report).match(catalog)
-
-
 def report_ineffective_rename_hints(catalog: Catalog, report: DiagnosticReport) -> None:
     """Warn about each `@rename_from` of a first schema: there is nothing to rename."""
     for definition in catalog.definitions():
@@ -69,6 +62,8 @@ def report_ineffective_rename_hints(catalog: Catalog, report: DiagnosticReport) 
 
 @dataclass(frozen=True, slots=True)
 class _SchemaMatcher:
+    """Matches a catalog with the accepted schema; reports every hint that cannot be followed."""
+
     accepted: AcceptedSchema
     report: DiagnosticReport
     matches: SchemaMatches = field(default_factory=SchemaMatches)
@@ -141,7 +136,9 @@ class _SchemaMatcher:
         kept = {name: ids[name] for name in definition.properties if name in ids}
         claimed = set(kept)
         # A hint that came with an interface is overridden by one written on the type itself.
-        for property_ in sorted(definition.properties.values(), key=_is_inherited):
+        for property_ in sorted(
+            definition.properties.values(), key=lambda p: not p.declared_directly
+        ):
             old = property_.rename_from
             if old is None:
                 continue
@@ -190,10 +187,6 @@ class _SchemaMatcher:
         self.report.add(code, f"@rename_from is ignored: {message}", thing.span)
 
 
-def _is_inherited(property_: Property) -> bool:
-    return not property_.declared_directly
-
-
 _KeyT = TypeVar("_KeyT")
 
 
@@ -223,9 +216,8 @@ def resolve_schema(
 
     Raises SchemaError with everything in the report when a rename hint cannot be followed.
     """
-    matches = match_accepted_schema(catalog, accepted, report)
-    if report.errors:
-        raise SchemaError(report.in_order())
+    matches = _SchemaMatcher(accepted, report).match(catalog)
+    report.raise_errors(SchemaError)
     used = frozenset(identity for identity, _ in accepted.identities())
     return _assign_identities(catalog, matches, accepted.domain, _NewIdentities(allocator, used))
 

@@ -36,7 +36,6 @@ from omnigraph.catalog.migration_steps import (
 from omnigraph.catalog.model import (
     AcceptedType,
     Annotation,
-    Check,
     Constraint,
     EdgeType,
     Embed,
@@ -44,8 +43,8 @@ from omnigraph.catalog.model import (
     Key,
     NodeType,
     Property,
-    Range,
     TypeKind,
+    ValueConstraint,
     annotation_text,
     constraint_columns,
     constraint_text,
@@ -67,33 +66,29 @@ WIDER_SCALARS = {Scalar.I32: Scalar.I64, Scalar.U32: Scalar.U64, Scalar.F32: Sca
 """The type each number may become: values keep their meaning, in a column of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyTypeChange:
-    """A property that stays, by the name it has afterwards; `in_key`: ids are made from it."""
-
-    kind: TypeKind
-    type_name: str
-    name: str
-    in_key: bool = False
-
-
-def property_type_steps(
-    place: PropertyTypeChange, old: PropertyType, new: PropertyType
+def _property_type_steps(
+    place: tuple[TypeKind, str, str], old: PropertyType, new: PropertyType, *, in_key: bool
 ) -> Iterator[MigrationStep]:
-    """Yield what leads from one type to another, or the refusal."""
-    names = (place.kind, place.type_name, place.name)
+    """Yield what leads from one type to another, or the refusal; `in_key`: ids are made from it."""
     plain = old.as_nullable(new.nullable)
     if plain != new:
         added = _added_values(plain, new)
+        wider = is_wider(plain, new)
         if added:
-            yield ExtendEnum(*names, added)
-        elif is_wider(plain, new) and not _changes_ids(place, plain):
-            yield WidenProperty(*names, old.as_nullable(False), new.as_nullable(False))
+            yield ExtendEnum(*place, added)
+        # A wider float has more digits, so that ids would read differently.
+        elif wider and not (in_key and plain.scalar is Scalar.F32):
+            yield WidenProperty(*place, old.as_nullable(False), new.as_nullable(False))
         else:
-            yield _type_change_refusal(place, old, new)
+            reason = f"the type cannot change ({old} -> {new}); it may only become wider"
+            if wider:
+                reason = f"the type of a key cannot change ({old} -> {new}): ids are made from it"
+            kind, type_name, name = place
+            entity = f"{kind}:{type_name}.{name}"
+            yield UnsupportedChange(entity, reason, Code.PROPERTY_TYPE_CHANGED)
             return
     if old.nullable != new.nullable:
-        yield MakeOptional(*names) if new.nullable else MakeRequired(*names)
+        yield MakeOptional(*place) if new.nullable else MakeRequired(*place)
 
 
 def is_wider(old: PropertyType, new: PropertyType) -> bool:
@@ -110,22 +105,6 @@ def _added_values(old: PropertyType, new: PropertyType) -> tuple[str, ...]:
     if not set(old.enum_values) < set(new.enum_values):
         return ()
     return tuple(sorted(set(new.enum_values) - set(old.enum_values)))
-
-
-def _changes_ids(place: PropertyTypeChange, old: PropertyType) -> bool:
-    """Return whether ids would read differently: a wider float has more digits."""
-    return place.in_key and old.scalar is Scalar.F32
-
-
-def _type_change_refusal(
-    place: PropertyTypeChange, old: PropertyType, new: PropertyType
-) -> MigrationStep:
-    entity = f"{place.kind}:{place.type_name}.{place.name}"
-    if is_wider(old.as_nullable(new.nullable), new):
-        reason = f"the type of a key cannot change ({old} -> {new}): ids are made from it"
-    else:
-        reason = f"the type cannot change ({old} -> {new}); it may only become wider"
-    return UnsupportedChange(entity, reason, Code.PROPERTY_TYPE_CHANGED)
 
 
 # ----------------------------------------------------------------------
@@ -188,7 +167,7 @@ class _SchemaTypeState:
     def property_of(self, constraint: Constraint) -> PropertyId | None:
         """Return the property beside which a constraint is treated, if there is one."""
         columns = constraint_columns(constraint)
-        if isinstance(constraint, Range | Check) or len(columns) > 1:
+        if isinstance(constraint, ValueConstraint) or len(columns) > 1:
             return None
         return self.type.property_ids.get(columns[0])
 
@@ -202,15 +181,12 @@ class _SchemaTypeState:
 def _constraint_identity(constraint: Constraint, type_: AcceptedType) -> Hashable:
     columns = constraint_columns(constraint)
     members = frozenset(type_.property_ids.get(name, name) for name in columns)
-    match constraint:
-        case Range(_, low, high):
-            return "range", members, low, high
-        case Check(_, pattern):
-            return "check", members, pattern
-        case Index(_, metric):
-            return "index", members, metric
-        case _:
-            return constraint_word(constraint), members
+    facts: tuple[Hashable, ...] = ()
+    if isinstance(constraint, ValueConstraint):
+        facts = tuple(constraint.members().values())
+    elif isinstance(constraint, Index):
+        facts = (constraint.metric,)
+    return constraint_word(constraint), members, *facts
 
 
 # --- the type itself ---------------------------------------------------------------------------
@@ -305,9 +281,8 @@ def _property_steps(
     if old.name != new.name:
         yield RenameProperty(kind, type_name, old.name, new.name)
     in_key = any(isinstance(c, Key) and new.name in c.columns for c in after.constraints.values())
-    yield from property_type_steps(
-        PropertyTypeChange(kind, type_name, new.name, in_key), old.type, new.type
-    )
+    names = (kind, type_name, new.name)
+    yield from _property_type_steps(names, old.type, new.type, in_key=in_key)
     yield from _embed_steps(property_id, before, after)
     yield from _constraint_steps(property_id, before, after)
     yield from _provenance_steps(property_id, before, after)
@@ -416,7 +391,7 @@ def _with_current_names(
         identity = before.type.property_ids.get(name)
         return name if identity is None else after.names.get(identity, name)
 
-    if isinstance(constraint, Range | Check):
+    if isinstance(constraint, ValueConstraint):
         return replace(constraint, property=now(constraint.property))
     return replace(constraint, columns=tuple(sorted(map(now, constraint.columns))))
 

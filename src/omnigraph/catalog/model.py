@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, TypeAlias
+from reprlib import repr as brief
+from typing import Any, ClassVar, TypeAlias
 
 from omnigraph.catalog.identity import IncarnationId, PropertyId, TypeId
 from omnigraph.errors import Category, OmniError
@@ -95,11 +96,48 @@ class Index:
     metric: Metric | None = None
 
 
+JsonMembers: TypeAlias = Mapping[str, Callable[[Any], Any]]
+
+
 @dataclass(frozen=True, slots=True)
-class Range:
-    """A number lies in a closed interval; either side may be open."""
+class ValueConstraint:
+    """A rule about the values of one property; its row is in `catalog.constraints`.
+
+    `json_members` are the names of its other fields in JSON, with what reads each.
+    """
 
     property: str
+    json_members: ClassVar[JsonMembers] = {}
+
+    def members(self) -> dict[str, Any]:
+        """Return the JSON members beside the property."""
+        names = [field.name for field in fields(self)][1:]
+        return dict(zip(self.json_members, (getattr(self, n) for n in names), strict=True))
+
+    def argument_text(self) -> str:
+        """Return the arguments after the property, as they are written in a schema."""
+        raise NotImplementedError
+
+
+def read_bound(value: object) -> int | float | None:
+    """Return a bound of a range in JSON; raise ValueError for anything else."""
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise ValueError(f"expected a number or null, found {brief(value)}")
+
+
+def read_string(value: object) -> str:
+    """Return a string in JSON; raise ValueError for anything else."""
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"expected str, found {brief(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Range(ValueConstraint):
+    """A number lies in a closed interval; either side may be open."""
+
+    json_members: ClassVar[JsonMembers] = {"min": read_bound, "max": read_bound}
     minimum: int | float | None
     maximum: int | float | None
 
@@ -108,13 +146,21 @@ class Range:
         object.__setattr__(self, "minimum", _exact_bound(self.minimum))
         object.__setattr__(self, "maximum", _exact_bound(self.maximum))
 
+    def argument_text(self) -> str:
+        """Return the bounds: `0..9`."""
+        return "..".join("" if b is None else plain_number(b) for b in (self.minimum, self.maximum))
+
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(ValueConstraint):
     """A String matches a regular expression somewhere."""
 
-    property: str
+    json_members: ClassVar[JsonMembers] = {"pattern": read_string}
     pattern: str
+
+    def argument_text(self) -> str:
+        """Return the pattern as a string literal."""
+        return encode_string(self.pattern)
 
 
 def _exact_bound(bound: float | None) -> int | float | None:
@@ -124,7 +170,7 @@ def _exact_bound(bound: float | None) -> int | float | None:
     return bound
 
 
-Constraint: TypeAlias = Key | Unique | Index | Range | Check
+Constraint: TypeAlias = Key | Unique | Index | ValueConstraint
 COLUMN_CONSTRAINTS: Mapping[str, type[Key | Unique | Index]] = {
     "key": Key,
     "unique": Unique,
@@ -146,9 +192,7 @@ def shorthand_constraint(word: str, name: str) -> Constraint:
 
 def constraint_columns(constraint: Constraint) -> tuple[str, ...]:
     """Return the properties a constraint speaks of."""
-    if isinstance(constraint, Range | Check):
-        return (constraint.property,)
-    return constraint.columns
+    return (constraint.property,) if isinstance(constraint, ValueConstraint) else constraint.columns
 
 
 def constraint_word(constraint: Constraint) -> str:
@@ -167,11 +211,8 @@ def constraint_text(constraint: Constraint) -> str:
             arguments = f"{', '.join(columns)}, metric={encode_string(metric)}"
         case Key(columns) | Unique(columns) | Index(columns):
             arguments = ", ".join(columns)
-        case Range(name, low, high):
-            first, last = ("" if b is None else plain_number(b) for b in (low, high))
-            arguments = f"{name}, {first}..{last}"
-        case Check(name, pattern):
-            arguments = f"{name}, {encode_string(pattern)}"
+        case ValueConstraint(name):
+            arguments = f"{name}, {constraint.argument_text()}"
     return f"@{constraint_word(constraint)}({arguments})"
 
 
@@ -182,10 +223,8 @@ def constraint_to_json(constraint: Constraint) -> dict[str, Any]:
             return {"Index": {"properties": list(columns), "metric": str(metric)}}
         case Key(columns) | Unique(columns) | Index(columns):
             return {type(constraint).__name__: list(columns)}
-        case Range(name, low, high):
-            return {"Range": {"property": name, "min": low, "max": high}}
-        case Check(name, pattern):
-            return {"Check": {"property": name, "pattern": pattern}}
+        case ValueConstraint(name):
+            return {type(constraint).__name__: {"property": name, **constraint.members()}}
 
 
 def canonical_constraints(constraints: list[Constraint]) -> tuple[Constraint, ...]:
@@ -288,13 +327,7 @@ Definition: TypeAlias = InterfaceType | NodeType | EdgeType
 
 def definition_kind(definition: Definition) -> TypeKind:
     """Return what kind of declaration a definition comes from."""
-    match definition:
-        case InterfaceType():
-            return TypeKind.INTERFACE
-        case NodeType():
-            return TypeKind.NODE
-        case EdgeType():
-            return TypeKind.EDGE
+    return TypeKind(type(definition).__name__.removesuffix("Type").lower())
 
 
 def type_constraints(definition: Definition) -> tuple[Constraint, ...]:
@@ -404,14 +437,13 @@ class AcceptedType:
 
 
 def _stored_definition(definition: Definition) -> Definition:
-    properties = {name: _stored_property(p) for name, p in sorted(definition.properties.items())}
+    properties = {
+        name: replace(property_, rename_from=None, span=NO_SPAN)
+        for name, property_ in sorted(definition.properties.items())
+    }
     if isinstance(definition, InterfaceType):
         return replace(definition, properties=properties, span=NO_SPAN)
     return replace(definition, properties=properties, rename_from=None, span=NO_SPAN)
-
-
-def _stored_property(property_: Property) -> Property:
-    return replace(property_, rename_from=None, span=NO_SPAN)
 
 
 # ----------------------------------------------------------------------

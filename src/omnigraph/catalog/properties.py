@@ -39,6 +39,10 @@ class SchemaCheckContext:
     report: DiagnosticReport
     persisted: bool = False
 
+    def of_type(self, kind: TypeKind, name: str) -> DeclaringType:
+        """Return the context of one declaration."""
+        return DeclaringType(self.report, self.persisted, kind, name)
+
     def error(self, code: Code, message: str, span: TextSpan, *, hint: str | None = None) -> None:
         """Refuse something no accepted schema can contain."""
         self.report.add(code, message, span, hint=hint)
@@ -52,20 +56,20 @@ class SchemaCheckContext:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaringType:
-    """The declaration whose properties are resolved."""
+class DeclaringType(SchemaCheckContext):
+    """The declaration whose properties are resolved, and where its errors are reported."""
 
-    kind: TypeKind
-    name: str
+    kind: TypeKind = TypeKind.NODE
+    name: str = ""
 
 
-def resolve_type(expr: TypeExpr, admission: SchemaCheckContext) -> PropertyType | None:
+def resolve_type(expr: TypeExpr, owner: DeclaringType) -> PropertyType | None:
     """Return the type a written one means, or None after reporting why it means none."""
     values = tuple(value.text for value in expr.enum_values)
     for index, value in enumerate(expr.enum_values):
         if value.text in values[:index]:
             message = f"enum value `{value}` is given twice"
-            admission.error(Code.TYPE_INVALID, message, value.span)
+            owner.error(Code.TYPE_INVALID, message, value.span)
     try:
         return PropertyType(
             Scalar.STRING if expr.base == "enum" else Scalar(expr.base),
@@ -75,16 +79,14 @@ def resolve_type(expr: TypeExpr, admission: SchemaCheckContext) -> PropertyType 
             dimension=expr.dimension,
         )
     except ValueError as error:
-        admission.error(Code.TYPE_INVALID, str(error), expr.span)
+        owner.error(Code.TYPE_INVALID, str(error), expr.span)
         return None
 
 
-def resolve_property(
-    decl: PropertyDecl, owner: DeclaringType, admission: SchemaCheckContext
-) -> Property | None:
+def resolve_property(decl: PropertyDecl, owner: DeclaringType) -> Property | None:
     """Return the property a declaration means, or None when it has no usable type."""
-    _check_name(decl, owner, admission)
-    type_ = resolve_type(decl.type, admission)
+    _check_name(decl, owner)
+    type_ = resolve_type(decl.type, owner)
     if type_ is None:
         return None
     place = f"{owner.name}.{decl.name}"
@@ -92,28 +94,28 @@ def resolve_property(
     shorthands: list[str] = []
     embed: Embed | None = None
     rename_from: str | None = None
-    _check_repeats(decl.annotations, admission)
+    _check_repeats(decl.annotations, owner)
     for annotation in decl.annotations:
         word = annotation.name.text
         if word in COLUMN_CONSTRAINTS:
-            shorthand = _constraint_shorthand(annotation, type_, owner, place, admission)
+            shorthand = _constraint_shorthand(annotation, type_, owner, place)
             if shorthand is not None:
                 shorthands.append(shorthand)
         elif word == "embed":
-            embed = _resolve_embed(annotation, type_, owner, place, admission)
+            embed = _resolve_embed(annotation, type_, owner, place)
         elif word == "rename_from":
-            rename_from = rename_source(annotation, admission)
+            rename_from = rename_source(annotation, owner)
         elif word == "instruction":
-            admission.error(
+            owner.error(
                 Code.CONSTRAINT_MISPLACED,
                 "@instruction is only supported on node and edge types",
                 annotation.span,
                 hint="describe a property with `@description`",
             )
         elif word == DEFAULT:
-            kept.append(_resolve_default(annotation, type_, place, admission))
+            kept.append(_resolve_default(annotation, type_, place, owner))
         else:
-            kept.append(plain_annotation(annotation, admission))
+            kept.append(plain_annotation(annotation, owner))
     return Property(
         name=decl.name.text,
         type=type_,
@@ -126,12 +128,12 @@ def resolve_property(
 
 
 def header_annotations(
-    annotations: Sequence[AnnotationDecl], owner: DeclaringType, admission: SchemaCheckContext
+    annotations: Sequence[AnnotationDecl], owner: DeclaringType
 ) -> tuple[tuple[Annotation, ...], str | None]:
     """Return the annotations of a node or edge header and the name it was renamed from."""
     kept: list[Annotation] = []
     rename_from: str | None = None
-    _check_repeats(annotations, admission)
+    _check_repeats(annotations, owner)
     for annotation in annotations:
         word = annotation.name.text
         if word in COLUMN_CONSTRAINTS or word == "embed":
@@ -139,11 +141,11 @@ def header_annotations(
                 message = f"@{word} is only supported on node properties or as body constraint"
             else:
                 message = f"@{word} is not supported on edges"
-            admission.error(Code.CONSTRAINT_MISPLACED, message, annotation.span)
+            owner.error(Code.CONSTRAINT_MISPLACED, message, annotation.span)
         elif word == "rename_from":
-            rename_from = rename_source(annotation, admission)
+            rename_from = rename_source(annotation, owner)
         else:
-            kept.append(plain_annotation(annotation, admission))
+            kept.append(plain_annotation(annotation, owner))
     return canonical_annotations(kept), rename_from
 
 
@@ -152,13 +154,13 @@ def canonical_annotations(annotations: Sequence[Annotation]) -> tuple[Annotation
     return tuple(sorted(set(annotations), key=lambda a: (a.name, a.value or "", a.named)))
 
 
-def plain_annotation(decl: AnnotationDecl, admission: SchemaCheckContext) -> Annotation:
+def plain_annotation(decl: AnnotationDecl, owner: DeclaringType) -> Annotation:
     """Return an annotation without meaning for storage, checking the two known kinds."""
     value = decl.value.text if decl.value is not None else None
     if decl.name.text in _TEXT_ANNOTATIONS:
         is_string = decl.value is not None and decl.value.kind is ArgumentKind.STRING
         if not is_string or not (value or "").strip() or decl.named:
-            admission.error(
+            owner.error(
                 Code.ANNOTATION_MISUSE,
                 f"@{decl.name} needs one non-blank string",
                 decl.span,
@@ -168,10 +170,10 @@ def plain_annotation(decl: AnnotationDecl, admission: SchemaCheckContext) -> Ann
     return Annotation(decl.name.text, value, tuple(sorted(named.items())))
 
 
-def rename_source(decl: AnnotationDecl, admission: SchemaCheckContext) -> str | None:
+def rename_source(decl: AnnotationDecl, owner: DeclaringType) -> str | None:
     """Return the old name in `@rename_from`."""
     if decl.value is None or not decl.value.text.strip() or decl.named:
-        admission.error(
+        owner.error(
             Code.ANNOTATION_MISUSE,
             "@rename_from needs exactly one non-blank name",
             decl.span,
@@ -181,15 +183,15 @@ def rename_source(decl: AnnotationDecl, admission: SchemaCheckContext) -> str | 
     return decl.value.text
 
 
-def _check_name(decl: PropertyDecl, owner: DeclaringType, admission: SchemaCheckContext) -> None:
+def _check_name(decl: PropertyDecl, owner: DeclaringType) -> None:
     name = decl.name.text
     if name in RESERVED_COLUMN_NAMES:
         message = f"property name `{name}` is reserved by the storage"
-        admission.error(Code.RESERVED_PROPERTY, message, decl.name.span)
+        owner.error(Code.RESERVED_PROPERTY, message, decl.name.span)
     elif name == "id" or (name in ("src", "dst") and owner.kind is TypeKind.EDGE):
         what = "every node and edge has" if name == "id" else "every edge has"
         hint = "give it another name, e.g. `slug` for a key of your own" if name == "id" else None
-        admission.error_if_new(
+        owner.error_if_new(
             Code.RESERVED_PROPERTY,
             f"property name `{name}` is reserved: {what} a system property `{name}`",
             decl.name.span,
@@ -197,7 +199,7 @@ def _check_name(decl: PropertyDecl, owner: DeclaringType, admission: SchemaCheck
         )
 
 
-def _check_repeats(annotations: Sequence[AnnotationDecl], admission: SchemaCheckContext) -> None:
+def _check_repeats(annotations: Sequence[AnnotationDecl], owner: DeclaringType) -> None:
     """Refuse a second annotation of a kind that has meaning only once, and a repeated argument."""
     once = {*COLUMN_CONSTRAINTS, *_TEXT_ANNOTATIONS, DEFAULT, "embed", "rename_from"}
     seen: set[str] = set()
@@ -205,13 +207,13 @@ def _check_repeats(annotations: Sequence[AnnotationDecl], admission: SchemaCheck
         word = annotation.name.text
         if word in once and word in seen:
             message = f"@{word} is given more than once"
-            admission.error(Code.ANNOTATION_MISUSE, message, annotation.span)
+            owner.error(Code.ANNOTATION_MISUSE, message, annotation.span)
         seen.add(word)
         arguments: set[str] = set()
         for argument in annotation.named:
             if argument.name.text in arguments:
                 message = f"argument `{argument.name}=` is given twice in @{word}"
-                admission.error_if_new(Code.ANNOTATION_MISUSE, message, argument.name.span)
+                owner.error_if_new(Code.ANNOTATION_MISUSE, message, argument.name.span)
             arguments.add(argument.name.text)
 
 
@@ -220,37 +222,36 @@ def _constraint_shorthand(
     type_: PropertyType,
     owner: DeclaringType,
     place: str,
-    admission: SchemaCheckContext,
 ) -> str | None:
     """Return the word of a constraint beside a property, or None after reporting why not."""
     word = decl.name.text
     if decl.value is not None:
-        admission.error(Code.ANNOTATION_MISUSE, f"@{word} takes no value here", decl.span)
+        owner.error(Code.ANNOTATION_MISUSE, f"@{word} takes no value here", decl.span)
         return None
     if owner.kind is TypeKind.EDGE and word == "key":
         message = f"@key is not supported on edge property {place}"
-        admission.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
+        owner.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
         return None
     kind = property_kind(type_)
     if kind is not None and not (kind == "vector" and word == "index"):
         message = f"@{word} is not supported on {kind} property {place}"
-        admission.error(Code.CONSTRAINT_UNSUPPORTED, message, decl.span)
+        owner.error(Code.CONSTRAINT_UNSUPPORTED, message, decl.span)
         return None
-    metric = index_metric(decl.named, admission)
+    metric = index_metric(decl.named, owner)
     if metric is not None and kind != "vector":
-        report_metric_on_non_vector(place, type_, decl.span, admission)
+        report_metric_on_non_vector(place, type_, decl.span, owner)
         return None
     return word if metric in (None, Metric.COSINE) else f"{word}:{metric}"
 
 
-def index_metric(named: Sequence[NamedArgument], admission: SchemaCheckContext) -> Metric | None:
+def index_metric(named: Sequence[NamedArgument], owner: DeclaringType) -> Metric | None:
     """Return the metric the arguments of `@index` name, if they do."""
     resolved: Metric | None = None
     for argument in named:
         if argument.name.text != "metric":
             message = f"unknown argument `{argument.name}=` in @index"
             hint = "@index takes only `metric=`"
-            admission.error(Code.ANNOTATION_MISUSE, message, argument.name.span, hint=hint)
+            owner.error(Code.ANNOTATION_MISUSE, message, argument.name.span, hint=hint)
             continue
         text = argument.value.text
         if argument.value.kind is ArgumentKind.STRING and text in {str(m) for m in Metric}:
@@ -258,17 +259,17 @@ def index_metric(named: Sequence[NamedArgument], admission: SchemaCheckContext) 
         else:
             choices = ", ".join(f'"{metric}"' for metric in Metric)
             message, hint = f"unknown metric `{text}`", f"the metrics are {choices}"
-            admission.error(Code.ANNOTATION_MISUSE, message, argument.value.span, hint=hint)
+            owner.error(Code.ANNOTATION_MISUSE, message, argument.value.span, hint=hint)
     return resolved
 
 
 def report_metric_on_non_vector(
-    place: str, type_: PropertyType, span: TextSpan, admission: SchemaCheckContext
+    place: str, type_: PropertyType, span: TextSpan, owner: DeclaringType
 ) -> None:
     """Report a metric on a property that is not a vector."""
     message = f"@index(metric=) needs a Vector, {place} is {type_}"
     hint = "leave the metric out: `@index`"
-    admission.error(Code.CONSTRAINT_UNSUPPORTED, message, span, hint=hint)
+    owner.error(Code.CONSTRAINT_UNSUPPORTED, message, span, hint=hint)
 
 
 def property_kind(type_: PropertyType) -> str | None:
@@ -283,21 +284,18 @@ def _resolve_embed(
     type_: PropertyType,
     owner: DeclaringType,
     place: str,
-    admission: SchemaCheckContext,
 ) -> Embed | None:
     if owner.kind is TypeKind.EDGE:
         message = f"@embed is not supported on edge property {place}"
-        admission.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
+        owner.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
         return None
     if type_.scalar is not Scalar.VECTOR:
         kind = property_kind(type_) or str(type_.scalar)
         message = f"@embed is not supported on {kind} property {place}"
-        admission.error(
-            Code.EMBED_MISUSE, message, decl.span, hint="put it on a `Vector(n)` property"
-        )
+        owner.error(Code.EMBED_MISUSE, message, decl.span, hint="put it on a `Vector(n)` property")
         return None
     if decl.value is None or not decl.value.text.strip():
-        admission.error(
+        owner.error(
             Code.EMBED_MISUSE,
             f"@embed on {place} needs the name of a String property",
             decl.span,
@@ -309,7 +307,7 @@ def _resolve_embed(
         if named.name.text == "model":
             model = named.value.text
         else:
-            admission.error(
+            owner.error(
                 Code.EMBED_MISUSE,
                 f"unknown argument `{named.name}=` in @embed",
                 named.name.span,
@@ -319,10 +317,10 @@ def _resolve_embed(
 
 
 def _resolve_default(
-    decl: AnnotationDecl, type_: PropertyType, place: str, admission: SchemaCheckContext
+    decl: AnnotationDecl, type_: PropertyType, place: str, owner: DeclaringType
 ) -> Annotation:
     """Return `@default` in its one form; accepted schemas may have any value."""
-    annotation = plain_annotation(decl, admission)
+    annotation = plain_annotation(decl, owner)
     problem, hint = (
         default_unsupported_reason(type_),
         "make the property required, or leave the default out",
@@ -335,5 +333,5 @@ def _resolve_default(
         except ValueError as error:
             problem, hint = str(error), f"give a value of type {type_}"
     message = f"@default on {place} is invalid: {problem}"
-    admission.error_if_new(Code.DEFAULT_MISUSE, message, decl.span, hint=hint)
+    owner.error_if_new(Code.DEFAULT_MISUSE, message, decl.span, hint=hint)
     return annotation

@@ -44,7 +44,7 @@ def open_catalog(path: Path) -> tuple[Catalog, DiagnosticReport]:
     report = read_schema_report(path)
     catalog = read_catalog(report)
     if report.errors:
-        raise SchemaError(report.in_order())
+        raise SchemaError(report.sorted())
     return catalog, report
 
 

@@ -35,11 +35,11 @@ def print_file_plan(old: Path, new: Path, *, allow_data_loss: bool, as_json: boo
     plan = plan_migration(accepted, desired)
     plan = plan.with_data_loss() if allow_data_loss else plan
     if as_json:
-        diagnostics = [diagnostic.to_json() for diagnostic in report.in_order()]
+        diagnostics = [diagnostic.to_json() for diagnostic in report.sorted()]
         print_json({"from": str(old), "to": str(new), **plan.to_json(), "diagnostics": diagnostics})
         return
     if report.diagnostics:
-        click.echo(diagnostics_text(report.in_order()), err=True)
+        click.echo(diagnostics_text(report.sorted()), err=True)
     print_migration_plan(plan, f"schema plan for {old} to {new}")
 
 

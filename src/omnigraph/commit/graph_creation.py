@@ -53,7 +53,7 @@ def create_graph(manifest: Manifest, schema_text: str, *, actor: str | None = No
     report = report_for_text(schema_text, "<schema>", Code.SCHEMA_UNREADABLE)
     catalog = read_catalog(report)
     if report.errors:
-        raise SchemaError(report.in_order())
+        raise SchemaError(report.sorted())
     manifest.objects.reach()
     if _exists(manifest):
         raise _already_exists_error(manifest.location)

@@ -21,7 +21,12 @@ from omnigraph.embed.local_providers import (
     SentenceTransformersProvider,
 )
 from omnigraph.embed.provider import Provider
-from omnigraph.embed.remote_providers import EmbeddingRetryPolicy, GeminiProvider, OpenAIProvider
+from omnigraph.embed.remote_providers import (
+    EmbeddingClient,
+    EmbeddingRetryPolicy,
+    GeminiProvider,
+    OpenAIProvider,
+)
 from omnigraph.errors import InvalidInput
 
 PROVIDER_VARIABLE = "OMNIGRAPH_EMBED_PROVIDER"
@@ -315,15 +320,22 @@ def _invalid(message: str, **details: object) -> InvalidInput:
 
 def build_provider(settings: EmbeddingSettings) -> Provider:
     """Build the provider of settings; models are loaded and services called later."""
-    address, key, retry_policy = settings.base_url or "", settings.key, settings.retry_policy
+    key = settings.key or ""
     match settings.kind:
         case ProviderKind.LOCAL:
             return LocalProvider()
         case ProviderKind.OPENAI | ProviderKind.OPENAI_COMPATIBLE:
-            return OpenAIProvider.at(address, settings.model, key, retry_policy)
+            # Without a key, requests are not authenticated.
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            return OpenAIProvider(_service_client(settings, headers))
         case ProviderKind.GEMINI:
-            return GeminiProvider.at(address, settings.model, key or "", retry_policy)
+            return GeminiProvider(_service_client(settings, {"x-goog-api-key": key}))
         case ProviderKind.SENTENCE_TRANSFORMERS:
             return SentenceTransformersProvider(settings.model)
         case ProviderKind.MOCK:
             return MockProvider(settings.model)
+
+
+def _service_client(settings: EmbeddingSettings, headers: Mapping[str, str]) -> EmbeddingClient:
+    address, policy = settings.base_url or "", settings.retry_policy
+    return EmbeddingClient(address, settings.model, headers, settings.key, policy)

@@ -54,12 +54,11 @@ class Embedder:
         """The provider; raises OmniError if the settings are invalid."""
         with self._lock:
             if self._provider is None:
-                self._provider = self._chosen()
+                choice = self._settled
+                if isinstance(choice, EmbeddingSettings):
+                    choice = build_provider(choice)
+                self._provider = choice
             return self._provider
-
-    def _chosen(self) -> Provider:
-        choice = self._settled
-        return build_provider(choice) if isinstance(choice, EmbeddingSettings) else choice
 
     @property
     def _settled(self) -> Provider | EmbeddingSettings:
@@ -127,41 +126,29 @@ def embedder_for_model(
     return chosen
 
 
-def check_model(place: str, wanted: str | None, model: str, *, declared: bool) -> None:
-    """Raise OmniError if a vector property needs another model than the configured one."""
-    if wanted is None or same_model(wanted, model):
+def check_model(
+    place: str, expected: str | None, model: str, *, declared: bool, supplied: bool = False
+) -> None:
+    """Raise OmniError if a vector property needs another model than texts or vectors have.
+
+    `declared`: the expected model is that of the schema, not that of existing vectors. `supplied`:
+    the vectors are given, not computed.
+    """
+    if expected is None or same_model(expected, model):
         return
     why = "is declared with" if declared else "holds vectors of"
-    advice = "" if declared else ", or embed it again with --all"
-    raise _model_mismatch_error(
-        f"{place} {why} model '{wanted}', but texts are embedded by '{model}': "
-        f"set {MODEL_VARIABLE} (and {PROVIDER_VARIABLE}) to what gives '{wanted}'{advice}",
-        place,
-        wanted,
-        model,
-    )
-
-
-def check_supplied_model(place: str, wanted: str | None, model: str, *, declared: bool) -> None:
-    """Raise OmniError if supplied vectors are of another model than a vector property."""
-    if wanted is None or same_model(wanted, model):
-        return
-    why = "is declared with" if declared else "holds vectors of"
-    advice = (
-        "load vectors of that model"
-        if declared
-        else "load vectors of that model, or replace every vector with mode overwrite"
-    )
-    message = f"{place} {why} model '{wanted}', but the vectors given are of '{model}': {advice}"
-    raise _model_mismatch_error(message, place, wanted, model)
-
-
-def _model_mismatch_error(message: str, place: str, wanted: str, model: str) -> OmniError:
-    return OmniError(
-        message,
+    if supplied:
+        problem, advice = f"the vectors given are of '{model}'", "load vectors of that model"
+        advice += "" if declared else ", or replace every vector with mode overwrite"
+    else:
+        problem = f"texts are embedded by '{model}'"
+        advice = f"set {MODEL_VARIABLE} (and {PROVIDER_VARIABLE}) to what gives '{expected}'"
+        advice += "" if declared else ", or embed it again with --all"
+    raise OmniError(
+        f"{place} {why} model '{expected}', but {problem}: {advice}",
         code="embedding_model_mismatch",
         category=Category.CONFLICT,
-        details={"property": place, "wanted": wanted, "model": model},
+        details={"property": place, "wanted": expected, "model": model},
     )
 
 

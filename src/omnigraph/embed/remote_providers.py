@@ -64,9 +64,11 @@ class EmbeddingClient:
             except _RetryableFailure as failure:
                 pause = retry_policy.backoff * 2 ** (attempt - 1)
                 if attempt == retry_policy.attempts:
-                    raise self._unavailable(f"{failure} ({attempt} attempts)") from failure
+                    reason, code = f"{failure} ({attempt} attempts)", "embedding_unavailable"
+                    raise self._error(reason, code, Category.UNAVAILABLE) from failure
                 if end is not None and time.monotonic() + pause >= end:
-                    raise self._too_late(failure) from failure
+                    reason = f"{failure}, and OMNIGRAPH_EMBED_DEADLINE_MS has passed"
+                    raise self._error(reason, "embedding_deadline", Category.LIMIT) from failure
                 _log.info("%s: %s; retrying in %.1f s", self.host, failure, pause)
                 time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
@@ -127,13 +129,6 @@ class EmbeddingClient:
     def _clean(self, text: str) -> str:
         return text.replace(self.secret, "***") if self.secret else text
 
-    def _unavailable(self, reason: str) -> OmniError:
-        return self._error(reason, "embedding_unavailable", Category.UNAVAILABLE)
-
-    def _too_late(self, failure: Exception) -> OmniError:
-        reason = f"{failure}, and OMNIGRAPH_EMBED_DEADLINE_MS has passed"
-        return self._error(reason, "embedding_deadline", Category.LIMIT)
-
     def _refused(self, reason: str, status: int) -> OmniError:
         kind = Category.DENIED if status in (401, 403) else Category.INVALID
         return self._error(reason, "embedding_refused", kind)
@@ -152,23 +147,19 @@ TEXTS_PER_REQUEST = 96
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAIProvider:
-    """Calls `/embeddings` with many texts per request."""
+class _ServiceProvider:
+    """A provider that calls a service."""
 
     service: EmbeddingClient
-
-    @classmethod
-    def at(
-        cls, base_url: str, model: str, key: str | None, retry_policy: EmbeddingRetryPolicy
-    ) -> OpenAIProvider:
-        """Return the provider for a base URL; without a key requests are not authenticated."""
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return cls(EmbeddingClient(base_url, model, headers, key, retry_policy))
 
     @property
     def model(self) -> str:
         """The name of the model."""
         return self.service.model
+
+
+class OpenAIProvider(_ServiceProvider):
+    """Calls `/embeddings` with many texts per request."""
 
     def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Matrix:
         """Return a unit vector for each text; a query is embedded like a document."""
@@ -208,23 +199,8 @@ MAX_CONCURRENT_REQUESTS = 8
 _TASK_TYPES = {Role.QUERY: "RETRIEVAL_QUERY", Role.DOCUMENT: "RETRIEVAL_DOCUMENT"}
 
 
-@dataclass(frozen=True, slots=True)
-class GeminiProvider:
+class GeminiProvider(_ServiceProvider):
     """Calls `models/…:embedContent` once per text."""
-
-    service: EmbeddingClient
-
-    @classmethod
-    def at(
-        cls, base_url: str, model: str, key: str, retry_policy: EmbeddingRetryPolicy
-    ) -> GeminiProvider:
-        """Return the provider for a base URL."""
-        return cls(EmbeddingClient(base_url, model, {"x-goog-api-key": key}, key, retry_policy))
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self.service.model
 
     def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Matrix:
         """Return a unit vector for each text."""

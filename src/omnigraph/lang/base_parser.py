@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NoReturn
+from contextlib import suppress
+from typing import NoReturn, TypeVar
 
 from omnigraph.lang import tokens as tk
 from omnigraph.lang.codes import Code
@@ -27,6 +28,7 @@ I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 
 _BRACES = {"{": 1, "}": -1}
 _MAX_DIGITS = 400
+_ItemT = TypeVar("_ItemT")
 
 
 class ParseFailure(Exception):
@@ -103,7 +105,8 @@ class BaseParser:
         if self.at(kind):
             return self.advance()
         named = kind in (tk.NAME, tk.TYPE_NAME, tk.VARIABLE, tk.INT, tk.STRING)
-        self.fail_expected(_with_article(kind) if named else f"`{kind}`", where)
+        article = "an" if kind[0] in "aeiou" else "a"
+        self.fail_expected(f"{article} {kind}" if named else f"`{kind}`", where)
 
     def expect_word(self, word: str, where: str) -> Token:
         """Read this word or fail."""
@@ -121,7 +124,7 @@ class BaseParser:
                 hint=f"names start with a lower-case letter: `{quote(lower)}`",
             )
         self.expect(tk.NAME, where)
-        return Name(token.text, token.span)
+        return Name(token.text, span=token.span)
 
     def type_name(self, where: str) -> Name:
         """Read the name of a node type, edge type or interface."""
@@ -134,7 +137,7 @@ class BaseParser:
                 hint=f"type names start with an upper-case letter{upper}",
             )
         self.expect(tk.TYPE_NAME, where)
-        return Name(token.text, token.span)
+        return Name(token.text, span=token.span)
 
     # --- failing -------------------------------------------------------------------------------
 
@@ -143,15 +146,12 @@ class BaseParser:
     ) -> NoReturn:
         """Record a syntax error at the cursor (or at `span`) and give up the production."""
         place = span or self.token.span
-        if not self._at_unread_text():
+        # Where an unclosed bracket swallowed the rest, that was reported already.
+        if not (self.at(tk.END) and self.token.span.start < self.token.span.end):
             self.report.add(self.syntax, message, place, hint=hint)
         if self.report.full:
             self.abort("too many errors; the rest is not shown")
         raise ParseFailure
-
-    def _at_unread_text(self) -> bool:
-        """Return whether an unclosed bracket swallowed the rest, which was reported already."""
-        return self.at(tk.END) and self.token.span.start < self.token.span.end
 
     def fail_expected(self, expected: str, where: str, *, hint: str | None = None) -> NoReturn:
         """Fail by saying what should have come."""
@@ -182,10 +182,44 @@ class BaseParser:
 
     # --- recovering ----------------------------------------------------------------------------
 
-    def finish(self) -> None:
-        """Say so when errors were left out, which the tokenizer alone may have caused."""
-        if self.report.full:
-            self.abort("too many errors; the rest is not shown")
+    def at_declaration(self) -> bool:
+        """Return whether a declaration starts here; each language defines it."""
+        raise NotImplementedError
+
+    def at_attempt(self) -> bool:
+        """Return whether a declaration starts here, or a line that was meant as one."""
+        raise NotImplementedError
+
+    def declarations(self, declaration: Callable[[], _ItemT]) -> tuple[_ItemT, ...]:
+        """`{ declaration } EOF`; a declaration that cannot be read is skipped."""
+        declarations: list[_ItemT] = []
+        with suppress(ParseAborted):
+            while not self.at(tk.END):
+                try:
+                    declarations.append(declaration())
+                except ParseFailure:
+                    self.skip_to(self.at_attempt)
+            # The tokenizer alone may have filled the report.
+            if self.report.full:
+                self.abort("too many errors; the rest is not shown")
+        return tuple(declarations)
+
+    def block_items(
+        self, item: Callable[[], _ItemT], skip: Callable[[Token], None], what: str, span: TextSpan
+    ) -> tuple[tuple[_ItemT, ...], bool]:
+        """Read items up to a `}`, and return whether all could be read; others are skipped."""
+        level, items, failed = self.depth, list[_ItemT](), False
+        while not self.at("}"):
+            if self.at(tk.END) or self.at_declaration():
+                self.fail(f"{what} is not closed", span=span, hint="close it with `}`")
+            start = self.token
+            try:
+                items.append(item())
+            except ParseFailure:
+                failed = True
+                self.depth = level
+                skip(start)
+        return tuple(items), not failed
 
     def starts_line(self) -> bool:
         """Return whether there is a line break before the token at the cursor."""
@@ -200,13 +234,7 @@ class BaseParser:
             self.advance()
         self.abort("this is too long to look for the next readable part; the rest is not shown")
 
-    def skip_within_block(
-        self,
-        failed: Token,
-        braces: int,
-        at_item: Callable[[], bool],
-        at_declaration: Callable[[], bool],
-    ) -> None:
+    def skip_within_block(self, failed: Token, braces: int, at_item: Callable[[], bool]) -> None:
         """Skip to the next line of the block that starts an item, to its `}` or out of it.
 
         `failed` is where the item starts that cannot be read, `braces` how many braces are open
@@ -217,13 +245,24 @@ class BaseParser:
             return self.token is not failed and self.starts_line() and at_item()
 
         def stop() -> bool:
-            if at_declaration():
+            if self.at_declaration():
                 return True
             return self.braces <= braces and (self.at("}") or at_next_item())
 
         self.skip_to(stop)
 
     # --- shared productions --------------------------------------------------------------------
+
+    def separated(
+        self, item: Callable[[], _ItemT], joint: str = ",", *, until: str | None = None
+    ) -> tuple[_ItemT, ...]:
+        """Read `item { joint item }`, or nothing where the cursor is at `until`."""
+        if until is not None and self.at(until):
+            return ()
+        items = [item()]
+        while self.accept(joint) or self.accept_word(joint):
+            items.append(item())
+        return tuple(items)
 
     def string(self, where: str) -> str:
         """Read a string literal and decode it."""
@@ -260,19 +299,22 @@ class BaseParser:
         dimension = None
         if enums and not is_list and self.at_word("enum"):
             base = self.advance().text
-            values = self._enum_values()
+            self.expect("(", "after `enum`")
+            values = self.separated(self._enum_value)
+            self.expect(")", "to close the enum")
         else:
-            base = self._base_name(is_list=is_list, enums=enums)
+            base = self._base_name(is_list=is_list)
             if base == Scalar.VECTOR:
                 self.expect("(", "after `Vector`")
-                dimension = self._dimension()
+                number = self.expect(tk.INT, "as the vector dimension")
+                dimension = self.to_int(number, negative=False, low=1, high=MAX_VECTOR_DIMENSION)
                 self.expect(")", "after the vector dimension")
         if is_list:
             self.expect("]", "to close the list type")
         nullable = self.accept("?") is not None
-        return TypeExpr(base, is_list, nullable, values, dimension, self.span_from(start))
+        return TypeExpr(base, is_list, nullable, values, dimension, span=self.span_from(start))
 
-    def _base_name(self, *, is_list: bool, enums: bool) -> str:
+    def _base_name(self, *, is_list: bool) -> str:
         token = self.token
         allowed = BASE_NAMES if is_list else (*BASE_NAMES, str(Scalar.VECTOR))
         if token.kind in (tk.NAME, tk.TYPE_NAME) and token.text in allowed:
@@ -281,43 +323,23 @@ class BaseParser:
             self.fail(
                 f"a list of {token.text} is not supported", hint="list elements are base types"
             )
-        hint = self._type_hint(token.text, allowed)
-        self.fail_expected("a type", "here", hint=hint or (None if enums else "e.g. `String`"))
-
-    def _type_hint(self, wrong: str, allowed: tuple[str, ...]) -> str | None:
         spellings = {name.lower(): name for name in allowed} | _FOREIGN_TYPES
-        meant = spellings.get(wrong.lower())
-        return f"did you mean `{meant}`?" if meant else f"types: {', '.join(allowed)}"
-
-    def _dimension(self) -> int:
-        token = self.expect(tk.INT, "as the vector dimension")
-        return self.to_int(token, negative=False, low=1, high=MAX_VECTOR_DIMENSION)
-
-    def _enum_values(self) -> tuple[Name, ...]:
-        self.expect("(", "after `enum`")
-        values = [self._enum_value()]
-        while self.accept(","):
-            values.append(self._enum_value())
-        self.expect(")", "to close the enum")
-        return tuple(values)
+        meant = spellings.get(token.text.lower())
+        hint = f"did you mean `{meant}`?" if meant else f"types: {', '.join(allowed)}"
+        self.fail_expected("a type", "here", hint=hint)
 
     def _enum_value(self) -> Name:
         """Read `[A-Za-z0-9_-]+`, which the tokenizer may have cut into several tokens."""
         start = self.token
         text = ""
-        while self.token.kind in _ENUM_PARTS and (not text or self._touches()):
+        while self.token.kind in _ENUM_PARTS:
+            if text and self.previous.span.end != self.token.span.start:
+                break
             text += self.advance().text
         if not text:
             hint = "enum values are written without quotes" if self.at(tk.STRING) else None
             self.fail_expected("an enum value", "here", hint=hint)
-        return Name(text, self.span_from(start))
-
-    def _touches(self) -> bool:
-        return self.previous.span.end == self.token.span.start
-
-
-def _with_article(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+        return Name(text, span=self.span_from(start))
 
 
 _ENUM_PARTS = frozenset({tk.NAME, tk.TYPE_NAME, tk.INT, "-"})

@@ -167,9 +167,14 @@ class DiagnosticReport:
         if not full and diagnostic not in self.diagnostics:
             self.diagnostics.append(diagnostic)
 
-    def in_order(self) -> tuple[Diagnostic, ...]:
+    def sorted(self) -> tuple[Diagnostic, ...]:
         """Return everything recorded, in the order of the text."""
         return tuple(sorted(self.diagnostics, key=lambda d: (d.span or TextSpan(0, 0), d.code)))
+
+    def raise_errors(self, error: type[DiagnosticError]) -> None:
+        """Raise an error with everything recorded, if that contains an error."""
+        if self.errors:
+            raise error(self.sorted())
 
 
 class DiagnosticError(OmniError):

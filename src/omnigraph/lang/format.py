@@ -19,8 +19,7 @@ def format_schema(text: str, name: str = "<schema>") -> str:
     """
     report = report_for_text(text, name, Code.SCHEMA_UNREADABLE)
     tree = read_schema(report)
-    if report.errors:
-        raise SchemaError(report.in_order())
+    report.raise_errors(SchemaError)
     return print_schema(tree, report.source, find_comments(report.source))
 
 
@@ -28,6 +27,5 @@ def format_queries(text: str, name: str = "<query>") -> str:
     """Return `.gq` text in canonical layout; raise QueryError when it cannot be read."""
     report = report_for_text(text, name, Code.QUERY_UNREADABLE)
     tree = read_queries(report)
-    if report.errors:
-        raise QueryError(report.in_order())
+    report.raise_errors(QueryError)
     return print_queries(tree, report.source, find_comments(report.source))

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang import tokens as tk
-from omnigraph.lang.base_parser import I64_MIN, BaseParser, ParseAborted, ParseFailure
+from omnigraph.lang.base_parser import I64_MIN, BaseParser, ParseFailure
 from omnigraph.lang.codes import Code
 from omnigraph.lang.diagnostics import DiagnosticReport, QueryError, quote, report_for_text
 from omnigraph.lang.query_tree import ComparisonOperator
@@ -38,8 +38,7 @@ def parse_queries(text: str, name: str = "<query>") -> qt.QueryTree:
     """
     report = report_for_text(text, name, Code.QUERY_UNREADABLE)
     tree = read_queries(report)
-    if report.errors:
-        raise QueryError(report.in_order())
+    report.raise_errors(QueryError)
     return tree
 
 
@@ -56,17 +55,7 @@ class _QueryParser(BaseParser):
 
     def file(self) -> qt.QueryTree:
         """`{ query } EOF`."""
-        queries: list[qt.QueryDecl] = []
-        try:
-            while not self.at(tk.END):
-                try:
-                    queries.append(self._query())
-                except ParseFailure:
-                    self.skip_to(self._at_attempt)
-            self.finish()
-        except ParseAborted:
-            pass
-        return qt.QueryTree(tuple(queries))
+        return qt.QueryTree(self.declarations(self._query))
 
     def _query(self) -> qt.QueryDecl:
         """`"query" ident "(" [ param { "," param } ] ")" { qannot } "{" body "}"`."""
@@ -75,18 +64,14 @@ class _QueryParser(BaseParser):
         self.expect_word("query", "here")
         name = self.name("after `query`")
         self.expect("(", "to open the parameter list")
-        parameters: list[qt.ParameterDeclaration] = []
-        if not self.at(")"):
-            parameters.append(self._parameter())
-            while self.accept(","):
-                parameters.append(self._parameter())
+        parameters = self.separated(self._parameter, until=")")
         self.expect(")", "to close the parameter list")
         annotations = self._annotations()
         self.expect("{", f"to open the body of `{name}`")
         body = self._read_body() if self.at_word("match") else self._mutation_body(name)
         if not self.accept("}"):
             self.fail_expected("`}`", f"to close the body of `{name}`", hint=self._body_hint())
-        return qt.QueryDecl(name, tuple(parameters), annotations, body, self.span_from(start))
+        return qt.QueryDecl(name, parameters, annotations, body, span=self.span_from(start))
 
     def _parameter(self) -> qt.ParameterDeclaration:
         """`Var ":" ptype`."""
@@ -111,7 +96,7 @@ class _QueryParser(BaseParser):
                 self.fail(f"`@{name}` is given twice", span=name.span)
             self.expect("(", f"after `@{name}`")
             string = self.token.span
-            annotations.append(qt.QueryAnnotation(name, self.string(f"in `@{name}`"), string))
+            annotations.append(qt.QueryAnnotation(name, self.string(f"in `@{name}`"), span=string))
             self.expect(")", f"to close `@{name}`")
         return tuple(annotations)
 
@@ -145,35 +130,24 @@ class _QueryParser(BaseParser):
         """`"{" { item }+ "}"`; an item that cannot be read is skipped."""
         opening = self.expect("{", f"after `{owner}`")
         self.enter()
-        level, braces = self.depth, self.braces
-        items: list[_ItemT] = []
-        failed = False
-        while not self.at("}"):
-            if self.at(tk.END) or self._at_query():
-                self.fail(
-                    f"the `{owner}` block is not closed",
-                    span=opening.span,
-                    hint="close it with `}`",
-                )
-            start = self.token
-            try:
-                items.append(item())
-            except ParseFailure:
-                failed = True
-                self.depth = level
-                self.skip_within_block(start, braces, self._at_item, self._at_query)
-        if not items and not failed:
+        braces = self.braces
+
+        def skip(failed: Token) -> None:
+            self.skip_within_block(failed, braces, self._at_item)
+
+        items, complete = self.block_items(item, skip, f"the `{owner}` block", opening.span)
+        if complete and not items:
             self.fail(f"the `{owner}` block is empty", span=opening.span.to(self.token.span))
         self.advance()
         self.leave()
-        return tuple(items)
+        return items
 
     def _clause(self) -> qt.MatchClause:
         """`not { … } | binding | traversal | condition`."""
         start = self.token
         if self.at_word("not") and self.peek().kind == "{":
             self.advance()
-            return qt.NegationClause(self._block("not", self._clause), self.span_from(start))
+            return qt.NegationClause(self._block("not", self._clause), span=self.span_from(start))
         if self.at_word("not") and self.peek().kind == tk.VARIABLE:
             self.advance()
             self.fail_expected("`{`", "after `not`", hint="negate a pattern with `not { … }`")
@@ -187,7 +161,7 @@ class _QueryParser(BaseParser):
         if self.at_word("and", "or"):
             self.fail(f"unexpected `{start.text}`", hint=_JOINING_HINTS[start.text])
         condition = self._condition()
-        return qt.FilterClause(condition, self.span_from(start))
+        return qt.FilterClause(condition, span=self.span_from(start))
 
     def _binding(self) -> qt.BindingClause:
         """`Var ":" TypeName [ "{" propMatch { "," propMatch } [ "," ] "}" ]`."""
@@ -201,7 +175,7 @@ class _QueryParser(BaseParser):
             while self.accept(",") and not self.at("}"):
                 matches.append(self._property_match())
             self.expect("}", "to close the inline match")
-        return qt.BindingClause(variable, type_name, tuple(matches), self.span_from(start))
+        return qt.BindingClause(variable, type_name, tuple(matches), span=self.span_from(start))
 
     def _property_match(self) -> qt.PropertyMatch:
         name = self.name("of a property to match")
@@ -234,7 +208,7 @@ class _QueryParser(BaseParser):
         dst = self._variable("where the traversal ends")
         span = self.span_from(start)
         return qt.TraversalClause(
-            src, path.edge, dst, edge_variable, path.undirected, path.hops, span
+            src, path.edge, dst, edge_variable, path.undirected, path.hops, span=span
         )
 
     def _edge_path(self) -> qt.EdgePathExpression:
@@ -247,7 +221,7 @@ class _QueryParser(BaseParser):
         if undirected:
             self.expect(">", f"to close `<{edge}`")
         hops = self._hops() if self.at("{") else None
-        return qt.EdgePathExpression(edge, undirected, hops, self.span_from(start))
+        return qt.EdgePathExpression(edge, undirected, hops, span=self.span_from(start))
 
     def _edge_word(self) -> Name:
         if self.at(tk.TYPE_NAME):
@@ -266,7 +240,7 @@ class _QueryParser(BaseParser):
         high = "as the greatest number of hops"
         maximum = self.integer(high, high=_MAX_HOPS) if self.at(tk.INT) else None
         self.expect("}", "to close the bounds")
-        return qt.HopRange(minimum, maximum, self.span_from(start))
+        return qt.HopRange(minimum, maximum, span=self.span_from(start))
 
     # --- conditions ----------------------------------------------------------------------------
 
@@ -280,15 +254,15 @@ class _QueryParser(BaseParser):
         if operator is not None:
             if self.at("="):
                 self.fail("unexpected `=`", hint="equality is written `=`")
-            return qt.ComparisonCondition(left, operator, self._expr(), self.span_from(start))
+            return qt.ComparisonCondition(left, operator, self._expr(), span=self.span_from(start))
         if self.accept_word("is"):
             negated = self.accept_word("not") is not None
             self.expect_word("null", "after `is`")
-            return qt.NullCondition(left, negated, self.span_from(start))
+            return qt.NullCondition(left, negated, span=self.span_from(start))
         if self.accept_word("in"):
-            return qt.MembershipCondition(left, self._expr(), self.span_from(start))
+            return qt.MembershipCondition(left, self._expr(), span=self.span_from(start))
         if isinstance(left, qt.CallExpression):
-            return qt.CallCondition(left, self.span_from(start))
+            return qt.CallCondition(left, span=self.span_from(start))
         operators = "operators: = != < <= > >= contains starts_with in, is null, is not null"
         self.fail_expected("a comparison", "here", hint=operators)
 
@@ -303,21 +277,17 @@ class _QueryParser(BaseParser):
         """`"(" all { "or" all } ")"` where `all = condition { "and" condition }`."""
         start = self.advance()
         self.enter()
-        choices = [self._all()]
-        while self.accept_word("or"):
-            choices.append(self._all())
+        choices = self.separated(self._all, "or")
         self.expect(")", "to close the group")
         self.leave()
         if len(choices) == 1:
             return choices[0]
-        return qt.OrCondition(tuple(choices), self.span_from(start))
+        return qt.OrCondition(choices, span=self.span_from(start))
 
     def _all(self) -> qt.Condition:
         start = self.token
-        parts = [self._condition()]
-        while self.accept_word("and"):
-            parts.append(self._condition())
-        return parts[0] if len(parts) == 1 else qt.AndCondition(tuple(parts), self.span_from(start))
+        parts = self.separated(self._condition, "and")
+        return parts[0] if len(parts) == 1 else qt.AndCondition(parts, span=self.span_from(start))
 
     # --- expressions ---------------------------------------------------------------------------
 
@@ -328,12 +298,12 @@ class _QueryParser(BaseParser):
             variable = self._variable("here")
             if self.accept("."):
                 name = self.name(f"of a property of `${variable.name}`")
-                return qt.PropertyAccess(variable, name, self.span_from(start))
+                return qt.PropertyAccess(variable, name, span=self.span_from(start))
             return variable
         if self.at(tk.NAME) and not self.at_word("true", "false"):
             if self.peek().kind != "(":
                 self.advance()
-                return qt.AliasRef(start.text, start.span)
+                return qt.AliasRef(start.text, span=start.span)
             if start.text not in _TEMPORAL:
                 return self._call()
         return self._literal()
@@ -346,15 +316,11 @@ class _QueryParser(BaseParser):
         distinct = self.at_word("distinct") and _starts_expr(self.peek())
         if distinct:
             self.advance()
-        arguments: list[qt.Expr] = []
-        if not self.at(")"):
-            arguments.append(self._argument())
-            while self.accept(","):
-                arguments.append(self._argument())
+        arguments = self.separated(self._argument, until=")")
         self.expect(")", f"to close `{quote(start.text)}(`")
         self.leave()
-        name = Name(start.text, start.span)
-        return qt.CallExpression(name, tuple(arguments), distinct, self.span_from(start))
+        name = Name(start.text, span=start.span)
+        return qt.CallExpression(name, arguments, distinct, span=self.span_from(start))
 
     def _argument(self) -> qt.Expr:
         """`expr | edgePath`; a bare word may be either and is left to the checker."""
@@ -365,15 +331,15 @@ class _QueryParser(BaseParser):
         """`String | Int | Float | Bool | date("…") | datetime("…") | "[" literals "]"`."""
         start = self.token
         if self.at(tk.STRING):
-            return qt.Literal(Scalar.STRING, self.string("here"), start.span)
+            return qt.Literal(Scalar.STRING, self.string("here"), span=start.span)
         if self.at_word("true", "false"):
-            return qt.Literal(Scalar.BOOL, self.advance().text == "true", start.span)
+            return qt.Literal(Scalar.BOOL, self.advance().text == "true", span=start.span)
         if self.at_word(*_TEMPORAL) and self.peek().kind == "(":
             scalar = _TEMPORAL[self.advance().text]
             self.advance()
             text = self.string(f"in `{start.text}(…)`")
             self.expect(")", f"to close `{start.text}(`")
-            return qt.Literal(scalar, text, self.span_from(start))
+            return qt.Literal(scalar, text, span=self.span_from(start))
         if self.at("["):
             return self._list()
         return self._number()
@@ -384,10 +350,10 @@ class _QueryParser(BaseParser):
         negative = self.accept("-") is not None
         if self.at(tk.INT):
             whole = self.to_int(self.advance(), negative=negative, low=I64_MIN)
-            return qt.Literal(Scalar.I64, whole, self.span_from(start))
+            return qt.Literal(Scalar.I64, whole, span=self.span_from(start))
         if self.at(tk.FLOAT):
             value = self.to_float(self.advance(), negative=negative)
-            return qt.Literal(Scalar.F64, value, self.span_from(start))
+            return qt.Literal(Scalar.F64, value, span=self.span_from(start))
         is_word = self.token.kind in (tk.NAME, tk.TYPE_NAME) and not self.starts_line()
         hint = f'text is written in quotes: `"{quote(self.token.text)}"`' if is_word else None
         self.fail_expected("a number" if negative else "a value", "here", hint=hint)
@@ -395,14 +361,10 @@ class _QueryParser(BaseParser):
     def _list(self) -> qt.ListLiteral:
         start = self.advance()
         self.enter()
-        items: list[qt.Literal | qt.ListLiteral] = []
-        if not self.at("]"):
-            items.append(self._literal())
-            while self.accept(","):
-                items.append(self._literal())
+        items = self.separated(self._literal, until="]")
         self.expect("]", "to close the list")
         self.leave()
-        return qt.ListLiteral(tuple(items), self.span_from(start))
+        return qt.ListLiteral(items, span=self.span_from(start))
 
     def _value(self) -> qt.ValueExpression:
         """`literal | Var | now()`."""
@@ -425,7 +387,7 @@ class _QueryParser(BaseParser):
 
     def _variable(self, where: str) -> qt.Variable:
         token = self.expect(tk.VARIABLE, where)
-        return qt.Variable(token.text, token.span)
+        return qt.Variable(token.text, span=token.span)
 
     # --- return, order, limit ------------------------------------------------------------------
 
@@ -442,23 +404,21 @@ class _QueryParser(BaseParser):
         alias = self.name("after `as`") if self.accept_word("as") else None
         span = self.span_from(start)
         self.accept(",")
-        return qt.Projection(expr, alias, span)
+        return qt.Projection(expr, alias, span=span)
 
     def _orderings(self) -> tuple[qt.OrderingTerm, ...]:
         """`"{" ordering { "," ordering } "}"`."""
         opening = self.expect("{", "after `order`")
         level, braces = self.depth, self.braces
         try:
-            orderings = [self._ordering()]
-            while self.accept(","):
-                orderings.append(self._ordering())
+            orderings = self.separated(self._ordering)
             self.expect("}", "to close the `order` block")
         except ParseFailure:
             self.depth = level
-            self.skip_within_block(opening, braces, lambda: False, self._at_query)
+            self.skip_within_block(opening, braces, lambda: False)
             self.accept("}")
             return ()
-        return tuple(orderings)
+        return orderings
 
     def _ordering(self) -> qt.OrderingTerm:
         start = self.token
@@ -466,7 +426,7 @@ class _QueryParser(BaseParser):
         direction = None
         if self.at_word(*qt.SortDirection):
             direction = qt.SortDirection(self.advance().text)
-        return qt.OrderingTerm(expr, direction, self.span_from(start))
+        return qt.OrderingTerm(expr, direction, span=self.span_from(start))
 
     def _count(self, word: str) -> qt.CountExpression:
         """`Int | Var`."""
@@ -474,47 +434,35 @@ class _QueryParser(BaseParser):
             return self._variable(f"after `{word}`")
         start = self.token
         value = self.integer(f"after `{word}`", high=_U64_MAX)
-        return qt.Literal(Scalar.U64, value, start.span)
+        return qt.Literal(Scalar.U64, value, span=start.span)
 
     # --- mutations -----------------------------------------------------------------------------
 
     def _mutation_body(self, owner: Name) -> qt.MutationBody:
         """`{ insert | update | delete }+`."""
-        statements: list[qt.MutationStatement] = []
-        failed = False
-        while not self.at("}"):
-            if self.at(tk.END) or self._at_query():
-                self.fail(
-                    f"the body of `{owner}` is not closed",
-                    span=owner.span,
-                    hint="close it with `}`",
-                )
-            start = self.token
-            try:
-                statements.append(self._statement())
-            except ParseFailure:
-                failed = True
-                self.depth = 0
-                self._skip_to_statement(start)
-        if not statements and not failed:
-            self.fail(f"the body of `{owner}` is empty", hint=self._body_hint())
-        return qt.MutationBody(tuple(statements))
+        what = f"the body of `{owner}`"
+        statements, complete = self.block_items(
+            self._statement, self._skip_to_statement, what, owner.span
+        )
+        if complete and not statements:
+            self.fail(f"{what} is empty", hint=self._body_hint())
+        return qt.MutationBody(statements)
 
     def _statement(self) -> qt.MutationStatement:
         start = self.token
         if self.accept_word("insert"):
             name = self.type_name("after `insert`")
             return qt.InsertStatement(
-                name, self._assignments(f"insert {name}"), self.span_from(start)
+                name, self._assignments(f"insert {name}"), span=self.span_from(start)
             )
         if self.accept_word("update"):
             name = self.type_name("after `update`")
             self.expect_word("set", f"after `update {name}`")
             assignments = self._assignments("set")
-            return qt.UpdateStatement(name, assignments, self._where(), self.span_from(start))
+            return qt.UpdateStatement(name, assignments, self._where(), span=self.span_from(start))
         if self.accept_word("delete"):
             name = self.type_name("after `delete`")
-            return qt.DeleteStatement(name, self._where(), self.span_from(start))
+            return qt.DeleteStatement(name, self._where(), span=self.span_from(start))
         joined = self.at_word("or") or self.at(",")
         hint = "the tests of a statement are joined by `and`" if joined else self._body_hint()
         self.fail_expected("a statement", "here", hint=hint)
@@ -543,10 +491,7 @@ class _QueryParser(BaseParser):
         """`"where" pred { "and" pred }`."""
         if not self.accept_word("where"):
             self.fail_expected("`where`", "here", hint="say which entities: `where id = …`")
-        tests = [self._test()]
-        while self.accept_word("and"):
-            tests.append(self._test())
-        return tuple(tests)
+        return self.separated(self._test, "and")
 
     def _test(self) -> qt.MutationCondition:
         """`ident cmpOp value`."""
@@ -561,14 +506,15 @@ class _QueryParser(BaseParser):
 
     # --- looking -------------------------------------------------------------------------------
 
-    def _at_query(self) -> bool:
+    def at_declaration(self) -> bool:
+        """Return whether a query starts here."""
         if not (self.at_word("query") and self.peek().kind == tk.NAME):
             return False
         return self.peek(2).kind == "("
 
-    def _at_attempt(self) -> bool:
+    def at_attempt(self) -> bool:
         """Return whether a query starts here, or a line that was meant as one."""
-        if self._at_query():
+        if self.at_declaration():
             return True
         named = self.peek().kind in (tk.NAME, tk.TYPE_NAME)
         return self.at_word("query") and self.starts_line() and named
@@ -578,7 +524,7 @@ class _QueryParser(BaseParser):
 
     def _skip_to_statement(self, failed: Token) -> None:
         def stop() -> bool:
-            if self._at_query() or self._at_query_end():
+            if self.at_declaration() or self._at_query_end():
                 return True
             statement = self.at_word("insert", "update", "delete")
             return statement and self.token is not failed and self.peek().kind == tk.TYPE_NAME

@@ -28,16 +28,6 @@ def print_queries(
     return printer.writer.text()
 
 
-def print_expr(expr: qt.Expr) -> str:
-    """Return the text of one expression."""
-    return _QueryPrinter(SourceWriter()).expr(expr)
-
-
-def print_condition(condition: qt.Condition) -> str:
-    """Return the text of one condition."""
-    return _QueryPrinter(SourceWriter()).condition(condition)
-
-
 def _needs_no_parentheses(condition: qt.Condition) -> bool:
     """Return whether a clause needs no parentheses to be read as this condition.
 
@@ -114,10 +104,11 @@ class _QueryPrinter:
         match_span, return_span, order_span = body.block_spans
         self._clauses("match", body.clauses, match_span)
         word = "return distinct" if body.distinct else "return"
-        self._items(word, [(self._projection(p), p.span) for p in body.projections], return_span)
+        columns = [(self._with_suffix(p.expr, "as ", p.alias), p.span) for p in body.projections]
+        self._items(word, columns, return_span)
         if body.orderings:
-            orderings = [(self._ordering(o), o.span) for o in body.orderings]
-            self._items("order", orderings, order_span)
+            keys = [(self._with_suffix(o.expr, "", o.direction), o.span) for o in body.orderings]
+            self._items("order", keys, order_span)
         for keyword, count in (("limit", body.limit), ("offset", body.offset)):
             if count is not None:
                 self.writer.line(f"{keyword} {self.expr(count)}", count.span)
@@ -128,17 +119,19 @@ class _QueryPrinter:
             self._clause(clause)
         self.writer.close("}", span.end)
 
-    def _items(self, word: str, items: list[tuple[str, TextSpan]], span: TextSpan) -> None:
-        """Write `word { a, b }`, one item a line when that is too wide or holds comments."""
-        line = f"{word} {{ {', '.join(text for text, _ in items)} }}"
+    def _items(
+        self, head: str, items: list[tuple[str, TextSpan]], span: TextSpan, tail: str = "}"
+    ) -> None:
+        """Write `head { a, b }`, one item a line when that is too wide or holds comments."""
+        line = f"{head} {{ {', '.join(text for text, _ in items)} {tail}"
         if self.writer.width(line) <= LINE_WIDTH and not self.writer.has_comments("{", span):
             self.writer.line(line, span)
             return
-        self.writer.open(f"{word} {{", span.start)
+        self.writer.open(f"{head} {{", span.start)
         for text, place in items[:-1]:
             self.writer.line(f"{text},", place)
         self.writer.line(*items[-1])
-        self.writer.close("}", span.end)
+        self.writer.close(tail, span.end)
 
     def _clause(self, clause: qt.MatchClause) -> None:
         match clause:
@@ -181,8 +174,6 @@ class _QueryPrinter:
                 return f"({self._choice(condition)})"
             case qt.OrCondition(conditions=parts):
                 return f"({' or '.join(self._choice(part) for part in parts)})"
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def _choice(self, condition: qt.Condition) -> str:
         """Write one side of an `or`, where `and` binds tighter and needs no parentheses.
@@ -193,13 +184,8 @@ class _QueryPrinter:
             return " and ".join(self.condition(part) for part in condition.conditions)
         return self.condition(condition)
 
-    def _projection(self, projection: qt.Projection) -> str:
-        alias = f" as {projection.alias}" if projection.alias is not None else ""
-        return self.expr(projection.expr) + alias
-
-    def _ordering(self, ordering: qt.OrderingTerm) -> str:
-        direction = f" {ordering.direction}" if ordering.direction is not None else ""
-        return self.expr(ordering.expr) + direction
+    def _with_suffix(self, expr: qt.Expr, word: str, suffix: object) -> str:
+        return self.expr(expr) + (f" {word}{suffix}" if suffix is not None else "")
 
     def expr(self, expr: qt.Expr) -> str:
         match expr:
@@ -218,8 +204,6 @@ class _QueryPrinter:
                 return name
             case qt.EdgePathExpression():
                 return _edge_path(expr)
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def _literal(self, literal: qt.Literal) -> str:
         match literal.value:
@@ -238,31 +222,22 @@ class _QueryPrinter:
     def _statement(self, statement: qt.MutationStatement) -> None:
         match statement:
             case qt.InsertStatement(type_name=name, assignments=assignments, span=span):
-                self._assignments(f"insert {name} {{", assignments, "}", span)
+                self._items(f"insert {name}", self._assignments(assignments), span)
             case qt.UpdateStatement(
                 type_name=name, assignments=assignments, tests=tests, span=span
             ):
                 tail = f"}} where {self._tests(tests)}"
-                self._assignments(f"update {name} set {{", assignments, tail, span)
+                self._items(f"update {name} set", self._assignments(assignments), span, tail)
             case qt.DeleteStatement(type_name=name, tests=tests, span=span):
                 self.writer.line(f"delete {name} where {self._tests(tests)}", span)
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _assignments(
-        self, head: str, assignments: Sequence[qt.Assignment], tail: str, span: TextSpan
-    ) -> None:
-        texts = [f"{a.property}: {self.expr(a.value)}" for a in assignments]
-        line = f"{head} {', '.join(texts)} {tail}"
-        if self.writer.width(line) <= LINE_WIDTH and not self.writer.has_comments("{", span):
-            self.writer.line(line, span)
-            return
-        self.writer.open(head, span.start)
-        for index, (text, assignment) in enumerate(zip(texts, assignments, strict=True)):
-            comma = "," if index < len(texts) - 1 else ""
-            place = assignment.property.span.to(assignment.value.span)
-            self.writer.line(text + comma, place)
-        self.writer.close(tail, span.end)
+    def _assignments(self, assignments: Sequence[qt.Assignment]) -> list[tuple[str, TextSpan]]:
+        return [
+            (f"{a.property}: {self.expr(a.value)}", a.property.span.to(a.value.span))
+            for a in assignments
+        ]
 
     def _tests(self, tests: Sequence[qt.MutationCondition]) -> str:
         return " and ".join(f"{t.property} {t.operator} {self.expr(t.value)}" for t in tests)

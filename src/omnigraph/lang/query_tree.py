@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from omnigraph.lang.source import NO_SPAN, Name, TextSpan, TypeExpr
+from omnigraph.lang.source import NO_SPAN, Name, SyntaxNode, TextSpan, TypeExpr
 from omnigraph.types import Scalar
 
 ANONYMOUS = "_"
@@ -17,74 +17,66 @@ ANONYMOUS = "_"
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(SyntaxNode):
     """A constant. Date and DateTime literals hold their text; the type checker reads it."""
 
     scalar: Scalar
     value: str | int | float | bool
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ListLiteral:
+class ListLiteral(SyntaxNode):
     """`[a, b, c]`; nesting is kept so that the type checker can report it with its span."""
 
     items: tuple[Literal | ListLiteral, ...]
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(SyntaxNode):
     """`$name`: a parameter or a binding."""
 
     name: str
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class PropertyAccess:
+class PropertyAccess(SyntaxNode):
     """`$variable.property`."""
 
     variable: Variable
     property: Name
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class CallExpression:
+class CallExpression(SyntaxNode):
     """`function(arguments)`; `distinct` is written before the first argument."""
 
     function: Name
     arguments: tuple[Expr, ...] = ()
     distinct: bool = False
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class AliasRef:
+class AliasRef(SyntaxNode):
     """A bare word: the alias of a projection."""
 
     name: str
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class HopRange:
+class HopRange(SyntaxNode):
     """`{min,max}` after an edge; no maximum means unbounded."""
 
     minimum: int
     maximum: int | None
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class EdgePathExpression:
+class EdgePathExpression(SyntaxNode):
     """`edge{1,8}` or `<edge>{1,8}` as an argument: a way along edges of one type."""
 
     edge: Name
     undirected: bool = False
     hops: HopRange | None = None
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 Expr: TypeAlias = (
@@ -117,55 +109,49 @@ class ComparisonOperator(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ComparisonCondition:
+class ComparisonCondition(SyntaxNode):
     """`left op right`."""
 
     left: Expr
     operator: ComparisonOperator
     right: Expr
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NullCondition:
+class NullCondition(SyntaxNode):
     """`operand is null` or `operand is not null`."""
 
     operand: Expr
     negated: bool
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class MembershipCondition:
+class MembershipCondition(SyntaxNode):
     """`operand in list`."""
 
     operand: Expr
     choices: Expr
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class CallCondition:
+class CallCondition(SyntaxNode):
     """A predicate function standing alone: `search($d.text, "word")`."""
 
     call: CallExpression
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class AndCondition:
+class AndCondition(SyntaxNode):
     """Conditions joined by `and` inside a group."""
 
     conditions: tuple[Condition, ...]
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class OrCondition:
+class OrCondition(SyntaxNode):
     """Conditions joined by `or` inside a group."""
 
     conditions: tuple[Condition, ...]
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 Condition: TypeAlias = (
@@ -190,17 +176,16 @@ class PropertyMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class BindingClause:
+class BindingClause(SyntaxNode):
     """`$x: Type { property: value, … }`."""
 
     variable: Variable
     type_name: Name
     matches: tuple[PropertyMatch, ...] = ()
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TraversalClause:
+class TraversalClause(SyntaxNode):
     """`$a edge $b`, `$a <edge> $b`, `$a $w:edge{1,3} $b`."""
 
     src: Variable
@@ -209,23 +194,20 @@ class TraversalClause:
     edge_variable: Variable | None = None
     undirected: bool = False
     hops: HopRange | None = None
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class FilterClause:
+class FilterClause(SyntaxNode):
     """A condition as a clause of its own."""
 
     condition: Condition
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NegationClause:
+class NegationClause(SyntaxNode):
     """`not { clauses }`."""
 
     clauses: tuple[MatchClause, ...]
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 MatchClause: TypeAlias = BindingClause | TraversalClause | FilterClause | NegationClause
@@ -235,12 +217,11 @@ MatchClause: TypeAlias = BindingClause | TraversalClause | FilterClause | Negati
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(SyntaxNode):
     """`expr as alias`."""
 
     expr: Expr
     alias: Name | None = None
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 class SortDirection(StrEnum):
@@ -251,12 +232,11 @@ class SortDirection(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OrderingTerm:
+class OrderingTerm(SyntaxNode):
     """`expr asc|desc`; no direction means the natural one of the expression."""
 
     expr: Expr
     direction: SortDirection | None = None
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 CountExpression: TypeAlias = Literal | Variable
@@ -295,31 +275,28 @@ class MutationCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class InsertStatement:
+class InsertStatement(SyntaxNode):
     """`insert Type { assignments }`."""
 
     type_name: Name
     assignments: tuple[Assignment, ...]
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateStatement:
+class UpdateStatement(SyntaxNode):
     """`update Type set { assignments } where tests`."""
 
     type_name: Name
     assignments: tuple[Assignment, ...]
     tests: tuple[MutationCondition, ...]
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteStatement:
+class DeleteStatement(SyntaxNode):
     """`delete Type where tests`."""
 
     type_name: Name
     tests: tuple[MutationCondition, ...]
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 MutationStatement: TypeAlias = InsertStatement | UpdateStatement | DeleteStatement
@@ -341,23 +318,21 @@ class ParameterDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryAnnotation:
+class QueryAnnotation(SyntaxNode):
     """`@description("…")` or `@instruction("…")`; the span is the string's."""
 
     name: Name
     text: str
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class QueryDecl:
+class QueryDecl(SyntaxNode):
     """`query name(parameters) @annotations { body }`."""
 
     name: Name
     parameters: tuple[ParameterDeclaration, ...]
     annotations: tuple[QueryAnnotation, ...]
     body: ReadBody | MutationBody
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
     @property
     def is_mutation(self) -> bool:

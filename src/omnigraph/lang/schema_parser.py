@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from omnigraph.lang import tokens as tk
-from omnigraph.lang.base_parser import I64_MAX, I64_MIN, BaseParser, ParseAborted, ParseFailure
+from omnigraph.lang.base_parser import I64_MAX, I64_MIN, BaseParser
 from omnigraph.lang.codes import Code
 from omnigraph.lang.diagnostics import DiagnosticReport, SchemaError, quote, report_for_text
 from omnigraph.lang.schema_tree import (
@@ -47,8 +47,7 @@ def parse_schema(text: str, name: str = "<schema>") -> SchemaTree:
     """
     report = report_for_text(text, name, Code.SCHEMA_UNREADABLE)
     tree = read_schema(report)
-    if report.errors:
-        raise SchemaError(report.in_order())
+    report.raise_errors(SchemaError)
     return tree
 
 
@@ -65,17 +64,7 @@ class _SchemaParser(BaseParser):
 
     def schema(self) -> SchemaTree:
         """`{ interface | node | edge } EOF`."""
-        declarations: list[Declaration] = []
-        try:
-            while not self.at(tk.END):
-                try:
-                    declarations.append(self._declaration())
-                except ParseFailure:
-                    self.skip_to(self._at_attempt)
-            self.finish()
-        except ParseAborted:
-            pass
-        return SchemaTree(tuple(declarations))
+        return SchemaTree(self.declarations(self._declaration))
 
     def _declaration(self) -> Declaration:
         if self.at_word("interface"):
@@ -95,7 +84,7 @@ class _SchemaParser(BaseParser):
         if self.at("@"):
             self.fail("an interface takes no annotations")
         members = self._body(name, self._interface_member)
-        return InterfaceDecl(name, members, self.span_from(start))
+        return InterfaceDecl(name, members, span=self.span_from(start))
 
     def _node(self) -> NodeDecl:
         """`"node" TypeName { annotation } [ implements { annotation } ] body`.
@@ -118,7 +107,7 @@ class _SchemaParser(BaseParser):
                 hint="a node has a body, even if empty: `{ }`",
             )
         members = self._body(name, self._member)
-        return NodeDecl(name, annotations, tuple(implements), members, self.span_from(start))
+        return NodeDecl(name, annotations, tuple(implements), members, span=self.span_from(start))
 
     def _edge(self) -> EdgeDecl:
         """`"edge" TypeName ":" TypeName "->" TypeName [ card ] { annotation } [ body ]`."""
@@ -131,7 +120,9 @@ class _SchemaParser(BaseParser):
         cardinality = self._cardinality()
         annotations = self._header_annotations()
         members = self._body(name, self._member) if self.at("{") else ()
-        return EdgeDecl(name, src, dst, cardinality, annotations, members, self.span_from(start))
+        return EdgeDecl(
+            name, src, dst, cardinality, annotations, members, span=self.span_from(start)
+        )
 
     def _cardinality(self) -> CardinalityDecl | None:
         """`"@card" "(" Int ".." [ Int ] ")"`."""
@@ -144,7 +135,7 @@ class _SchemaParser(BaseParser):
         self.expect("..", "between minimum and maximum")
         maximum = self.integer("as the maximum", high=_MAX_CARDINALITY) if self.at(tk.INT) else None
         self.expect(")", "to close `@card`")
-        return CardinalityDecl(minimum, maximum, self.span_from(start))
+        return CardinalityDecl(minimum, maximum, span=self.span_from(start))
 
     def _header_annotations(self) -> tuple[AnnotationDecl, ...]:
         annotations: list[AnnotationDecl] = []
@@ -165,21 +156,13 @@ class _SchemaParser(BaseParser):
         """`"{" { member } "}"`; a member that cannot be read is skipped."""
         self.expect("{", f"to open the body of `{owner}`")
         braces = self.braces
-        members: list[_MemberT] = []
-        while not self.at("}"):
-            if self.at(tk.END) or self._at_declaration():
-                self.fail(
-                    f"the body of `{owner}` is not closed",
-                    span=owner.span,
-                    hint="close it with `}`",
-                )
-            start = self.token
-            try:
-                members.append(member())
-            except ParseFailure:
-                self.skip_within_block(start, braces, self._at_member, self._at_declaration)
+
+        def skip(failed: Token) -> None:
+            self.skip_within_block(failed, braces, self._at_member)
+
+        members, _ = self.block_items(member, skip, f"the body of `{owner}`", owner.span)
         self.advance()
-        return tuple(members)
+        return members
 
     def _interface_member(self) -> PropertyDecl:
         if self._at_constraint():
@@ -205,7 +188,7 @@ class _SchemaParser(BaseParser):
         annotations: list[AnnotationDecl] = []
         while self.at("@") and not self._at_constraint():
             annotations.append(self._annotation())
-        return PropertyDecl(name, type_, tuple(annotations), self.span_from(start))
+        return PropertyDecl(name, type_, tuple(annotations), span=self.span_from(start))
 
     def _annotation(self) -> AnnotationDecl:
         """`"@" AnnName [ "(" aarg { "," kwarg } ")" ]`; of `@index` all arguments have names."""
@@ -221,7 +204,7 @@ class _SchemaParser(BaseParser):
             while self.accept(","):
                 named.append(self._named_argument())
             self.expect(")", f"to close `@{name}`")
-        return AnnotationDecl(name, value, tuple(named), self.span_from(start))
+        return AnnotationDecl(name, value, tuple(named), span=self.span_from(start))
 
     def _named_argument(self) -> NamedArgument:
         """`PropName "=" literal`."""
@@ -233,15 +216,15 @@ class _SchemaParser(BaseParser):
         """`String | Float | Int | Bool | PropName`; numbers may be negative."""
         start = self.token
         if self.at(tk.STRING):
-            return AnnotationArgument(ArgumentKind.STRING, self.string("here"), start.span)
+            return AnnotationArgument(ArgumentKind.STRING, self.string("here"), span=start.span)
         if self.token.kind in _NUMBER_STARTS:
             return self._number_argument(start, *self._signed())
         if self.at_word("true", "false"):
-            return AnnotationArgument(ArgumentKind.BOOL, self.advance().text, start.span)
+            return AnnotationArgument(ArgumentKind.BOOL, self.advance().text, span=start.span)
         if names and self.at(tk.NAME):
             if self.peek().kind == "=":
                 self.fail("the first argument has no name")
-            return AnnotationArgument(ArgumentKind.NAME, self.advance().text, start.span)
+            return AnnotationArgument(ArgumentKind.NAME, self.advance().text, span=start.span)
         hint = f'write `"{quote(self.token.text)}"`' if self.at(tk.TYPE_NAME) else None
         self.fail_expected("a value", "here", hint=hint)
 
@@ -250,11 +233,11 @@ class _SchemaParser(BaseParser):
         start = self.advance()
         word = self.advance()
         self.advance()
-        arguments = [self._constraint_argument()]
-        while self.accept(","):
-            arguments.append(self._constraint_argument())
+        arguments = self.separated(self._constraint_argument)
         self.expect(")", f"to close `@{word.text}`")
-        return ConstraintDecl(Name(word.text, word.span), tuple(arguments), self.span_from(start))
+        return ConstraintDecl(
+            Name(word.text, span=word.span), arguments, span=self.span_from(start)
+        )
 
     def _constraint_argument(self) -> ConstraintArgument:
         """`rangeBound | literal | PropName | kwarg`."""
@@ -262,7 +245,7 @@ class _SchemaParser(BaseParser):
             return self._named_argument()
         if self.at(tk.NAME) and not self.at_word("true", "false"):
             token = self.advance()
-            return Name(token.text, token.span)
+            return Name(token.text, span=token.span)
         if self.at(tk.STRING) or self.at(tk.NAME):
             return self._argument()
         start = self.token
@@ -276,7 +259,7 @@ class _SchemaParser(BaseParser):
             self.fail_expected("a property or a value", "here")
         has_high = low is None or self.token.kind in _NUMBER_STARTS
         high = self._bound(*self._signed()) if has_high else None
-        return RangeBounds(low, high, self.span_from(start))
+        return RangeBounds(low, high, span=self.span_from(start))
 
     def _signed(self) -> tuple[Token, bool]:
         """`[ "-" ] ( Int | Float )`; return the number and whether it is negative."""
@@ -288,7 +271,7 @@ class _SchemaParser(BaseParser):
     def _number_argument(self, start: Token, token: Token, negative: bool) -> AnnotationArgument:
         kind = ArgumentKind.INT if token.kind == tk.INT else ArgumentKind.FLOAT
         return AnnotationArgument(
-            kind, ("-" if negative else "") + token.text, self.span_from(start)
+            kind, ("-" if negative else "") + token.text, span=self.span_from(start)
         )
 
     def _bound(self, token: Token, negative: bool) -> float:
@@ -308,12 +291,13 @@ class _SchemaParser(BaseParser):
     def _at_member(self) -> bool:
         return self._at_constraint() or (self.at(tk.NAME) and self.peek().kind == ":")
 
-    def _at_declaration(self) -> bool:
+    def at_declaration(self) -> bool:
+        """Return whether a declaration starts here."""
         return self.at_word(*_KEYWORDS) and self.peek().kind == tk.TYPE_NAME
 
-    def _at_attempt(self) -> bool:
+    def at_attempt(self) -> bool:
         """Return whether a declaration starts here, or a line that was meant as one."""
-        if self._at_declaration():
+        if self.at_declaration():
             return True
         return self.at_word(*_KEYWORDS) and self.starts_line() and self.peek().kind == tk.NAME
 

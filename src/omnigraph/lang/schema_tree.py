@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from omnigraph.lang.source import NO_SPAN, Name, TextSpan, TypeExpr
+from omnigraph.lang.source import Name, SyntaxNode, TypeExpr
 
 
 class ArgumentKind(StrEnum):
@@ -20,12 +20,11 @@ class ArgumentKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotationArgument:
+class AnnotationArgument(SyntaxNode):
     """One argument of an annotation; `text` is its decoded text, for every kind."""
 
     kind: ArgumentKind
     text: str
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,80 +36,73 @@ class NamedArgument:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotationDecl:
+class AnnotationDecl(SyntaxNode):
     """`@name`, `@name(value)` or `@name(value, key=value)`; of `@index`, `@index(key=value)`."""
 
     name: Name
     value: AnnotationArgument | None = None
     named: tuple[NamedArgument, ...] = ()
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class RangeBounds:
+class RangeBounds(SyntaxNode):
     """`lo..hi` with either side optional; whole numbers stay whole."""
 
     low: int | float | None
     high: int | float | None
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 ConstraintArgument: TypeAlias = Name | RangeBounds | AnnotationArgument | NamedArgument
 
 
 @dataclass(frozen=True, slots=True)
-class ConstraintDecl:
+class ConstraintDecl(SyntaxNode):
     """`@key(a, b)`, `@unique(a)`, `@index(a)`, `@range(p, 0..9)` or `@check(p, "re")` in a body."""
 
     name: Name
     arguments: tuple[ConstraintArgument, ...]
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class PropertyDecl:
+class PropertyDecl(SyntaxNode):
     """`name: Type @annotation…`."""
 
     name: Name
     type: TypeExpr
     annotations: tuple[AnnotationDecl, ...] = ()
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 Member: TypeAlias = PropertyDecl | ConstraintDecl
 
 
 @dataclass(frozen=True, slots=True)
-class InterfaceDecl:
+class InterfaceDecl(SyntaxNode):
     """`interface Name { properties }`."""
 
     name: Name
     members: tuple[PropertyDecl, ...] = ()
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NodeDecl:
+class NodeDecl(SyntaxNode):
     """`node Name @annotation… implements A, B { members }`."""
 
     name: Name
     annotations: tuple[AnnotationDecl, ...] = ()
     implements: tuple[Name, ...] = ()
     members: tuple[Member, ...] = ()
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class CardinalityDecl:
+class CardinalityDecl(SyntaxNode):
     """`@card(min..max)`; no maximum means unlimited."""
 
     minimum: int
     maximum: int | None
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeDecl:
+class EdgeDecl(SyntaxNode):
     """`edge Name: Src -> Dst @card(0..1) @annotation… { members }`."""
 
     name: Name
@@ -119,7 +111,6 @@ class EdgeDecl:
     cardinality: CardinalityDecl | None = None
     annotations: tuple[AnnotationDecl, ...] = ()
     members: tuple[Member, ...] = ()
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 Declaration: TypeAlias = InterfaceDecl | NodeDecl | EdgeDecl

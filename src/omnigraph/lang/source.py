@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -51,12 +52,8 @@ class SourceText:
 
     def _starts(self) -> list[int]:
         if not self._line_starts:
-            starts = [0]
-            offset = self.text.find("\n")
-            while offset >= 0:
-                starts.append(offset + 1)
-                offset = self.text.find("\n", offset + 1)
-            self._line_starts.extend(starts)
+            breaks = (match.end() for match in re.finditer("\n", self.text))
+            self._line_starts.extend([0, *breaks])
         return self._line_starts
 
 
@@ -67,18 +64,24 @@ class SourceText:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """An identifier with its span."""
+class SyntaxNode:
+    """A part of a syntax tree, with its span."""
+
+    span: TextSpan = field(default=NO_SPAN, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Name(SyntaxNode):
+    """An identifier."""
 
     text: str
-    span: TextSpan = field(default=NO_SPAN, compare=False)
 
     def __str__(self) -> str:
         return self.text
 
 
 @dataclass(frozen=True, slots=True)
-class TypeExpr:
+class TypeExpr(SyntaxNode):
     """A written type: `String`, `[I32]?`, `enum(a, b)`, `Vector(3)`.
 
     `base` is the scalar's spelling, or `enum`; enum values keep the order they were written in.
@@ -89,4 +92,3 @@ class TypeExpr:
     nullable: bool = False
     enum_values: tuple[Name, ...] = ()
     dimension: int | None = None
-    span: TextSpan = field(default=NO_SPAN, compare=False)

@@ -34,7 +34,7 @@ def plan_pipeline(manifest: Manifest, pipeline: Pipeline, *, count: bool = False
             is_counted=count,
             sources=[_source_facts(ready, name) for name in pipeline.sources],
             types=types,
-            warnings=[d.render() for d in pipeline.report.in_order()],
+            warnings=[d.render() for d in pipeline.report.sorted()],
         )
     finally:
         ready.sources.close()

@@ -70,7 +70,7 @@ def prepare_pipeline(manifest: Manifest, pipeline: Pipeline) -> PreparedPipeline
 
 def _check_prepared(pipeline: Pipeline) -> None:
     if pipeline.report.errors:
-        raise PipelineError(pipeline.report.in_order())
+        raise PipelineError(pipeline.report.sorted())
 
 
 def _map_types(

@@ -14,7 +14,7 @@ def check_types(pipeline: Pipeline, catalog: Catalog) -> None:
     """Raise PipelineError with everything that does not fit the types of a graph."""
     report_types(pipeline, catalog)
     if pipeline.report.errors:
-        raise PipelineError(pipeline.report.in_order())
+        raise PipelineError(pipeline.report.sorted())
 
 
 def report_types(pipeline: Pipeline, catalog: Catalog) -> None:

@@ -66,7 +66,7 @@ def check_pipeline(pipeline: Pipeline, catalog: Catalog) -> Pipeline:
     report_types(pipeline, catalog)
     unchecked = check_sources(pipeline, catalog)
     if pipeline.report.errors:
-        raise PipelineError(pipeline.report.in_order())
+        raise PipelineError(pipeline.report.sorted())
     return replace(pipeline, unchecked=unchecked)
 
 

@@ -196,7 +196,7 @@ def _parsed(
     report = report_for_bytes(data, name, Code.PIPELINE_UNREADABLE)
     pipeline = parse_pipeline(report, folder, variables, environment)
     if pipeline is None or report.errors:
-        raise PipelineError(report.in_order())
+        raise PipelineError(report.sorted())
     return pipeline
 
 

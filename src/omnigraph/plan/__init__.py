@@ -8,18 +8,16 @@ rewrite rules turn plans into plans. Nothing here reads data.
 from omnigraph.plan.compile import check, compile_query
 from omnigraph.plan.describe import describe_operation
 from omnigraph.plan.explain import explain
-from omnigraph.plan.functions import FUNCTIONS, FunctionKind, FunctionSpec
-from omnigraph.plan.lint import FileLint, LintFinding, QueryLint, lint_queries
+from omnigraph.plan.functions import FUNCTIONS, FunctionKind
+from omnigraph.plan.lint import FileLint, QueryLint, lint_queries
 from omnigraph.plan.parameters import bind_parameters
 from omnigraph.plan.query_plan import MutationPlan, Parameter, QueryPlan, ReadPlan
-from omnigraph.plan.type_checker import plan_query, typecheck
+from omnigraph.plan.type_checker import typecheck
 
 __all__ = [
     "FUNCTIONS",
     "FileLint",
     "FunctionKind",
-    "FunctionSpec",
-    "LintFinding",
     "MutationPlan",
     "Parameter",
     "QueryLint",
@@ -31,6 +29,5 @@ __all__ = [
     "describe_operation",
     "explain",
     "lint_queries",
-    "plan_query",
     "typecheck",
 ]

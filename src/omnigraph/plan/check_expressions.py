@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable, Mapping
 
 from omnigraph.lang import Code, TextSpan, did_you_mean
 from omnigraph.lang import query_tree as qt
@@ -27,6 +27,7 @@ from omnigraph.plan.expressions import (
     Predicate,
     PredicateCall,
     PropertyRef,
+    is_call,
 )
 from omnigraph.plan.functions import (
     FUNCTIONS,
@@ -94,8 +95,6 @@ class ExpressionChecker:
                 hint = "only shortest_path() and path_length() take one"
                 self.context.error(Code.FUNCTION_MISUSE, message, expr.span, hint=hint)
                 return None
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def _bare_word_hint(self, word: str) -> str:
         if word in self.scope.bindings or word in self.context.parameters:
@@ -141,15 +140,8 @@ class ExpressionChecker:
             message = f"`${name}` is not bound here"
             self.context.error(Code.UNKNOWN_PROPERTY, message, access.variable.span, hint=hint)
             return None
-        property_ = self.context.property(binding, access.property.text)
+        property_ = self.context.property(binding, access.property, Code.UNKNOWN_PROPERTY)
         if property_ is None:
-            property_names = [*self.context.entity_type(binding).properties, "id"]
-            self.context.error(
-                Code.UNKNOWN_PROPERTY,
-                f"{binding.kind} type {binding.type_name} has no property `{access.property}`",
-                access.property.span,
-                hint=did_you_mean(access.property.text, property_names),
-            )
             return None
         return PropertyRef(binding.name, property_.name, property_.type)
 
@@ -233,24 +225,12 @@ class ExpressionChecker:
         if argument.kind in _FIELDS:
             return self._field(spec, argument, written)
         if argument.kind is FunctionArgumentKind.RANKING:
-            nested_spec = (
-                FUNCTIONS.get(written.function.text)
-                if isinstance(written, qt.CallExpression)
-                else None
-            )
-            if (
-                nested_spec is None
-                or nested_spec.kind is not FunctionKind.RANK
-                or nested_spec is spec
-            ):
+            nested = _called_function(written)
+            if nested is None or nested.kind is not FunctionKind.RANK or nested is spec:
                 self._report_mismatch(spec, argument, written.span)
                 return None
         expression = self.read_value(written)
-        nested = (
-            isinstance(expression, FunctionCall)
-            and expression.function.kind is FunctionKind.AGGREGATE
-        )
-        if expression is not None and nested:
+        if expression is not None and is_call(expression, FunctionKind.AGGREGATE):
             message = f"{spec.name}() cannot contain another aggregate"
             self.context.error(Code.AGGREGATE_MISFIT, message, written.span)
             return None
@@ -274,7 +254,8 @@ class ExpressionChecker:
         if written.variable.name in self.scope.invalid and binding is None:
             return None
         if spec.mismatch_code is Code.BOUNDS_OR_NEAREST and (
-            binding is None or self.context.property(binding, written.property.text) is None
+            binding is None
+            or self.context.entity_type(binding).lookup(written.property.text) is None
         ):
             what = f"`${written.variable.name}.{written.property}`"
             message = f"{spec.name}() names unknown property {what}"
@@ -300,32 +281,12 @@ class ExpressionChecker:
     ) -> bool:
         type_ = expression.type
         match argument.kind:
-            case (
-                FunctionArgumentKind.ANYTHING
-                | FunctionArgumentKind.RANKING
-                | FunctionArgumentKind.NODE
-                | FunctionArgumentKind.EDGES
-            ):
-                return True
-            case FunctionArgumentKind.NUMBER:
-                fits = type_.numeric
-            case FunctionArgumentKind.ORDERABLE:
-                fits = type_.orderable
-            case FunctionArgumentKind.TEXT_PROPERTY | FunctionArgumentKind.TEXT:
-                fits = type_.text
-            case FunctionArgumentKind.INTEGER:
-                fits = type_.spec.integer and not type_.is_list
-            case FunctionArgumentKind.POSITIVE:
-                too_low = (
-                    isinstance(expression, Constant) and type_.numeric and expression.value <= 0
-                )
-                fits = type_.spec.integer and not type_.is_list and not too_low
-            case FunctionArgumentKind.VECTOR_PROPERTY:
-                fits = type_.scalar is Scalar.VECTOR
+            case FunctionArgumentKind.POSITIVE if isinstance(expression, Constant):
+                fits = _is_integer(type_) and expression.value > 0
             case FunctionArgumentKind.VECTOR_OR_TEXT:
                 fits = _is_nearest_query(before[0].type, expression)
-            case _ as unreachable:
-                assert_never(unreachable)
+            case kind:
+                fits = kind not in _ARGUMENT_TESTS or _ARGUMENT_TESTS[kind](type_)
         if not fits:
             takes = f"{argument.kind}, not {_describe_expression(expression)}"
             message = f"{spec.name}(): {argument.name} must be {takes}"
@@ -352,8 +313,6 @@ class ExpressionChecker:
                 if len(kept) < len(parts):
                     return None
                 return And(kept) if isinstance(condition, qt.AndCondition) else Or(kept)
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def _holds(self, call: qt.CallExpression) -> PredicateCall | None:
         spec = FUNCTIONS.get(call.function.text)
@@ -455,6 +414,22 @@ _FUNCTION_CLAUSES = {
 }
 
 
+def _is_integer(type_: PropertyType) -> bool:
+    return type_.spec.integer and not type_.is_list
+
+
+_ARGUMENT_TESTS: Mapping[FunctionArgumentKind, Callable[[PropertyType], bool]] = {
+    FunctionArgumentKind.NUMBER: lambda type_: type_.numeric,
+    FunctionArgumentKind.ORDERABLE: lambda type_: type_.orderable,
+    FunctionArgumentKind.TEXT_PROPERTY: lambda type_: type_.text,
+    FunctionArgumentKind.TEXT: lambda type_: type_.text,
+    FunctionArgumentKind.INTEGER: _is_integer,
+    FunctionArgumentKind.POSITIVE: _is_integer,
+    FunctionArgumentKind.VECTOR_PROPERTY: lambda type_: type_.scalar is Scalar.VECTOR,
+}
+"""The types that a kind of argument accepts; a kind that is not here accepts all."""
+
+
 def _predicate_compared_with_true(comparison: qt.ComparisonCondition) -> qt.CallExpression | None:
     """Return the call of `predicate(…) = true`, which means the same as the call alone."""
     match comparison:
@@ -463,9 +438,13 @@ def _predicate_compared_with_true(comparison: qt.ComparisonCondition) -> qt.Call
             operator=ComparisonOperator.EQ,
             right=qt.Literal(scalar=Scalar.BOOL, value=True),
         ):
-            spec = FUNCTIONS.get(call.function.text)
+            spec = _called_function(call)
             return call if spec is not None and spec.kind is FunctionKind.PREDICATE else None
     return None
+
+
+def _called_function(written: qt.Expr) -> FunctionSpec | None:
+    return FUNCTIONS.get(written.function.text) if isinstance(written, qt.CallExpression) else None
 
 
 def _is_nearest_query(vector: PropertyType, query: Expression) -> bool:
@@ -479,7 +458,7 @@ def _is_nearest_query(vector: PropertyType, query: Expression) -> bool:
 
 def _as_edge_path(written: qt.Expr) -> qt.EdgePathExpression | None:
     if isinstance(written, qt.AliasRef):
-        return qt.EdgePathExpression(Name(written.name, written.span), span=written.span)
+        return qt.EdgePathExpression(Name(written.name, span=written.span), span=written.span)
     return written if isinstance(written, qt.EdgePathExpression) else None
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import assert_never
 
 from omnigraph.catalog.defaults import default_value
 from omnigraph.catalog.model import DST, ID, SRC, EdgeType, NodeType, Property
 from omnigraph.lang import Code, did_you_mean
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.source import Name
-from omnigraph.plan.check_values import check_assigned_value, check_condition_value
+from omnigraph.plan.check_values import check_value
 from omnigraph.plan.expressions import Compare, EntityKind, Expression, PropertyRef
 from omnigraph.plan.query_plan import (
     ENTITY,
@@ -57,9 +56,8 @@ class _MutationChecker:
             case qt.UpdateStatement():
                 return None if type_ is None else self._update(statement, type_)
             case qt.DeleteStatement():
-                return None if type_ is None else self._delete(statement, type_)
-            case _ as unreachable:
-                assert_never(unreachable)
+                tests = () if type_ is None else self._tests(statement.tests, type_)
+                return Delete(_entity_kind(type_), type_.name, tests) if type_ and tests else None
 
     # --- types ---------------------------------------------------------------------------------
 
@@ -100,22 +98,15 @@ class _MutationChecker:
 
     def _insert_node(self, statement: qt.InsertStatement, type_: NodeType) -> InsertNode | None:
         values = self._assignments(statement.assignments, type_, type_.properties)
-        assigned = {assignment.property.text for assignment in statement.assignments}
-        missing = [
-            p.name for p in type_.properties.values() if _is_required_and_missing(p, assigned)
-        ]
-        self._require(statement, missing)
+        self._require(statement, _missing_properties(type_, _property_names(statement)))
         return InsertNode(type_.name, values, keyed=bool(type_.key))
 
     def _insert_edge(self, statement: qt.InsertStatement, type_: EdgeType) -> InsertEdge | None:
         addressable = {**type_.properties, **_ENDPOINTS}
         values = self._assignments(statement.assignments, type_, addressable)
-        assigned = {assignment.property.text for assignment in statement.assignments}
-        missing = [word for word in _ENDPOINTS if word not in assigned]
-        missing += [
-            p.name for p in type_.properties.values() if _is_required_and_missing(p, assigned)
-        ]
-        self._require(statement, missing)
+        assigned = _property_names(statement)
+        ends = [word for word in _ENDPOINTS if word not in assigned]
+        self._require(statement, [*ends, *_missing_properties(type_, assigned)])
         src, dst = values.pop("from", None), values.pop("to", None)
         return None if src is None or dst is None else InsertEdge(type_.name, src, dst, values)
 
@@ -151,10 +142,6 @@ class _MutationChecker:
         tests = self._tests(statement.tests, type_)
         return Update(_entity_kind(type_), type_.name, values, tests) if values and tests else None
 
-    def _delete(self, statement: qt.DeleteStatement, type_: NodeType | EdgeType) -> Delete | None:
-        tests = self._tests(statement.tests, type_)
-        return Delete(_entity_kind(type_), type_.name, tests) if tests else None
-
     # --- assignments and tests -----------------------------------------------------------------
 
     def _assignments(
@@ -177,7 +164,7 @@ class _MutationChecker:
                 self._not_addressable(name, type_, addressable, "assigned")
                 continue
             place = f"{type_.name}.{name}"
-            value = check_assigned_value(assignment.value, property_.type, place, self.context)
+            value = check_value(assignment.value, property_.type, place, self.context, exact=True)
             if value is not None:
                 values[name.text] = value
         return values
@@ -220,7 +207,7 @@ class _MutationChecker:
             message = f"{place} is {property_.type.base_text}, which cannot be compared"
             self.context.error(Code.INCOMPATIBLE_TYPES, message, test.property.span)
             return None
-        value = check_condition_value(test.value, property_.type, place, self.context)
+        value = check_value(test.value, property_.type, place, self.context, exact=False)
         if value is None:
             return None
         left = PropertyRef(ENTITY, property_.name, property_.type)
@@ -248,19 +235,18 @@ def _type_accepts(statement: qt.MutationStatement, type_: NodeType | EdgeType) -
     accepted = {*type_.properties, *(_ENDPOINTS if is_edge else ())}
     if not isinstance(statement, qt.InsertStatement):
         return names <= accepted | {ID.name}
-    needed = [p.name for p in type_.properties.values() if _is_required_and_missing(p, names)]
-    return names <= accepted and not needed and (not is_edge or names >= _ENDPOINTS.keys())
+    is_complete = not _missing_properties(type_, names)
+    return names <= accepted and is_complete and (not is_edge or names >= _ENDPOINTS.keys())
 
 
-def _is_required_and_missing(property_: Property, assigned: set[str]) -> bool:
-    """Return whether an insert must assign a property and does not.
+def _missing_properties(type_: NodeType | EdgeType, assigned: set[str]) -> list[str]:
+    """Return the properties that an insert must assign and does not.
 
     A required vector made from a source is given with its source, and a default need not be given.
     """
-    if (
-        property_.type.nullable
-        or property_.name in assigned
-        or default_value(property_) is not None
-    ):
-        return False
-    return property_.embed is None or property_.embed.source not in assigned
+    return [
+        p.name
+        for p in type_.properties.values()
+        if not (p.type.nullable or p.name in assigned or default_value(p) is not None)
+        and (p.embed is None or p.embed.source not in assigned)
+    ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import assert_never
 
 from omnigraph.catalog.model import EdgeType
-from omnigraph.lang import Code, TextSpan, did_you_mean
+from omnigraph.lang import Code, did_you_mean
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.source import Name
+from omnigraph.lang.source import Name, SyntaxNode
 from omnigraph.plan.check_expressions import ExpressionChecker
 from omnigraph.plan.check_values import check_match_value, check_parameter
 from omnigraph.plan.expressions import (
@@ -95,13 +95,10 @@ class _MatchChecker:
                 clause.type_name.span,
             )
             return
-        elif binding not in self.pattern.declared and binding.name not in self._outer_names():
+        elif binding not in self.pattern.declared and clause.variable.name not in self.scope.outer:
             self.pattern.declared.append(binding)
         for match in clause.matches:
             self._property_match(binding, match)
-
-    def _outer_names(self) -> frozenset[str]:
-        return frozenset(self.scope.bindings[name].name for name in self.scope.outer)
 
     def _unknown_type(self, clause: qt.BindingClause) -> None:
         catalog, name = self.context.catalog, clause.type_name.text
@@ -115,15 +112,8 @@ class _MatchChecker:
         self.context.error(Code.UNKNOWN_NODE_TYPE, message, clause.type_name.span, hint=hint)
 
     def _property_match(self, binding: Binding, match: qt.PropertyMatch) -> None:
-        property_ = self.context.property(binding, match.property.text)
+        property_ = self.context.property(binding, match.property, Code.UNKNOWN_MATCH_PROPERTY)
         if property_ is None:
-            property_names = [*self.context.entity_type(binding).properties, "id"]
-            self.context.error(
-                Code.UNKNOWN_MATCH_PROPERTY,
-                f"node type {binding.type_name} has no property `{match.property}`",
-                match.property.span,
-                hint=did_you_mean(match.property.text, property_names),
-            )
             return
         place = f"{binding.type_name}.{property_.name}"
         value = check_match_value(match.value, property_, place, self.context)
@@ -247,41 +237,22 @@ def _clause_variables(clause: qt.MatchClause) -> Iterator[str]:
             yield src.name
             yield dst.name
         case qt.FilterClause(condition=condition):
-            yield from _condition_variables(condition)
+            yield from (access.variable.name for access in _property_accesses(condition))
         case qt.NegationClause():
             return
         case _ as unreachable:
             assert_never(unreachable)
 
 
-def _condition_variables(condition: qt.Condition) -> Iterator[str]:
-    match condition:
-        case (
-            qt.ComparisonCondition(left=left, right=right)
-            | qt.MembershipCondition(operand=left, choices=right)
-        ):
-            yield from _expression_variables(left)
-            yield from _expression_variables(right)
-        case qt.NullCondition(operand=operand):
-            yield from _expression_variables(operand)
-        case qt.CallCondition(call=call):
-            yield from _expression_variables(call)
-        case qt.AndCondition(conditions=conditions) | qt.OrCondition(conditions=conditions):
-            for part in conditions:
-                yield from _condition_variables(part)
-        case _ as unreachable:
-            assert_never(unreachable)
-
-
-def _expression_variables(expr: qt.Expr) -> Iterator[str]:
-    match expr:
-        case qt.PropertyAccess(variable=variable):
-            yield variable.name
-        case qt.CallExpression(arguments=arguments):
-            for argument in arguments:
-                yield from _expression_variables(argument)
-        case _:
-            return
+def _property_accesses(node: object) -> Iterator[qt.PropertyAccess]:
+    """Yield every `$x.p` below a node of a syntax tree."""
+    if isinstance(node, qt.PropertyAccess):
+        yield node
+    elif isinstance(node, SyntaxNode):
+        yield from _property_accesses(tuple(getattr(node, f.name) for f in fields(node)))
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from _property_accesses(part)
 
 
 # ----------------------------------------------------------------------
@@ -430,9 +401,7 @@ class _ResultChecker:
         return None
 
     def _check_ranking(self, ordering: qt.OrderingTerm, expression: Expression) -> None:
-        if not isinstance(expression, FunctionCall):
-            return
-        if expression.function.kind is not FunctionKind.RANK:
+        if not isinstance(expression, FunctionCall) or not is_call(expression, FunctionKind.RANK):
             return
         name = expression.function.name
         if expression.function.needs_limit is not None and self.body.limit is None:
@@ -440,10 +409,11 @@ class _ResultChecker:
             hint = "say how many of the best matches you want: `limit 10`"
             self.context.error(expression.function.needs_limit, message, ordering.span, hint=hint)
         others = [o.expr for o in self.body.orderings if o is not ordering]
-        if name == "nearest" and any(isinstance(other, qt.AliasRef) for other in others):
-            message = "ordering by nearest() cannot be combined with an alias"
+        refusal = expression.function.refuses_alias
+        if refusal is not None and any(isinstance(other, qt.AliasRef) for other in others):
+            message = f"ordering by {name}() cannot be combined with an alias"
             hint = "write the property instead of the alias"
-            self.context.error(Code.NEAREST_WITH_ALIAS, message, ordering.span, hint=hint)
+            self.context.error(refusal, message, ordering.span, hint=hint)
         natural = (
             qt.SortDirection.DESC if expression.function.best_is_highest else qt.SortDirection.ASC
         )
@@ -465,15 +435,12 @@ class _ResultChecker:
                 parameter = check_parameter(written, self.context)
                 if parameter is None:
                     return None
-                if not parameter.type.spec.integer or parameter.type.is_list:
-                    self._not_a_count(word, parameter, written.span)
-                    return None
-                return parameter
-
-    def _not_a_count(self, word: str, parameter: ParameterRef, span: TextSpan) -> None:
-        message = f"{word} needs an integer, but `${parameter.name}` is {parameter.type}"
-        hint = f"declare it as `${parameter.name}: I64`"
-        self.context.error(Code.ORDER_INVALID, message, span, hint=hint)
+                if parameter.type.spec.integer and not parameter.type.is_list:
+                    return parameter
+                message = f"{word} needs an integer, but `${parameter.name}` is {parameter.type}"
+                hint = f"declare it as `${parameter.name}: I64`"
+                self.context.error(Code.ORDER_INVALID, message, written.span, hint=hint)
+                return None
 
 
 def _is_descending(ordering: qt.OrderingTerm, expression: Expression) -> bool:

@@ -115,25 +115,11 @@ def check_match_value(
         context.error(Code.LITERAL_MISFIT, message, value.span, hint=hint)
         return None
     if type_.is_list:
-        return _check_value(value, type_.element, f"an element of {place}", context, exact=False)
-    return _check_value(value, type_, place, context, exact=False)
+        return check_value(value, type_.element, f"an element of {place}", context, exact=False)
+    return check_value(value, type_, place, context, exact=False)
 
 
-def check_assigned_value(
-    value: qt.ValueExpression, type_: PropertyType, place: str, context: TypeCheckContext
-) -> Expression | None:
-    """Check `property: value` of an insert or update: what is written must be storable."""
-    return _check_value(value, type_, place, context, exact=True)
-
-
-def check_condition_value(
-    value: qt.ValueExpression, type_: PropertyType, place: str, context: TypeCheckContext
-) -> Expression | None:
-    """Check the right side of `property op value` in a mutation's `where`."""
-    return _check_value(value, type_, place, context, exact=False)
-
-
-def _check_value(
+def check_value(
     value: qt.ValueExpression,
     expected: PropertyType,
     place: str,
@@ -141,6 +127,7 @@ def _check_value(
     *,
     exact: bool,
 ) -> Expression | None:
+    """Check a value that is assigned to a property (`exact`: it must be storable) or compared."""
     match value:
         case qt.Variable():
             parameter = check_parameter(value, context)

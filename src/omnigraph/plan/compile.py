@@ -33,15 +33,14 @@ def check(schema_text: str, query_text: str | None = None) -> list[Diagnostic]:
     """
     schema = report_for_text(schema_text, "<schema>", Code.SCHEMA_UNREADABLE)
     catalog = read_catalog(schema)
-    if schema.errors:
-        raise SchemaError(schema.in_order())
+    schema.raise_errors(SchemaError)
     if query_text is None:
-        return list(schema.in_order())
+        return list(schema.sorted())
     queries = report_for_text(query_text, "<query>", Code.QUERY_UNREADABLE)
     [linted] = lint_queries([queries], catalog)
     if not linted.ok:
         raise QueryError(linted.diagnostics)
-    return [*schema.in_order(), *linted.diagnostics]
+    return [*schema.sorted(), *linted.diagnostics]
 
 
 def compile_query(
@@ -53,8 +52,7 @@ def compile_query(
     """
     report = report_for_text(text, source_name, Code.QUERY_UNREADABLE)
     tree = read_queries(report)
-    if report.errors:
-        raise QueryError(report.in_order())
+    report.raise_errors(QueryError)
     names = [query.name.text for query in tree.queries]
     if name is None and len(names) == 1:
         name = names[0]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from omnigraph.catalog.model import Catalog, TypeKind
-from omnigraph.plan.expressions import EntityKind, edge_paths
+from omnigraph.plan.expressions import EdgePath, EntityKind, subexpressions
 from omnigraph.plan.operators import (
     Expand,
     PlanOperator,
@@ -26,12 +26,8 @@ from omnigraph.plan.query_plan import (
     describe_type,
 )
 
-
-class TypeAccess(NamedTuple):
-    """One type a query touches."""
-
-    kind: TypeKind
-    type_name: str
+TypeAccess: TypeAlias = tuple[TypeKind, str]
+"""A type a query touches: its kind and name."""
 
 
 def describe_operation(plan: QueryPlan, catalog: Catalog) -> dict[str, Any]:
@@ -58,14 +54,15 @@ def _read_accesses(operator: PlanOperator, catalog: Catalog) -> set[TypeAccess]:
     accesses: set[TypeAccess] = set()
     match operator:
         case Scan(binding=binding):
-            accesses.add(TypeAccess(TypeKind.NODE, binding.type_name))
+            accesses.add((TypeKind.NODE, binding.type_name))
         case Expand(edge=edge) | SemiJoin(edge=edge):
             accesses |= set(_edge_accesses(edge, catalog))
         case _:
             pass
     for expression in operator_expressions(operator):
-        for path in edge_paths(expression):
-            accesses |= set(_edge_accesses(path.edge, catalog))
+        for part in subexpressions(expression):
+            if isinstance(part, EdgePath):
+                accesses |= set(_edge_accesses(part.edge, catalog))
     for source in operator_inputs(operator):
         accesses |= _read_accesses(source, catalog)
     return accesses
@@ -74,15 +71,15 @@ def _read_accesses(operator: PlanOperator, catalog: Catalog) -> set[TypeAccess]:
 def _written_accesses(statement: PlannedStatement, catalog: Catalog) -> Iterator[TypeAccess]:
     match statement:
         case InsertNode(type_name=name):
-            yield TypeAccess(TypeKind.NODE, name)
+            yield (TypeKind.NODE, name)
         case InsertEdge(type_name=name) | Delete(kind=EntityKind.EDGE, type_name=name):
-            yield TypeAccess(TypeKind.EDGE, name)
+            yield (TypeKind.EDGE, name)
         case Update(kind=kind, type_name=name):
-            yield TypeAccess(TypeKind(kind), name)
+            yield (TypeKind(kind), name)
         case Delete(type_name=name):
-            yield TypeAccess(TypeKind.NODE, name)
+            yield (TypeKind.NODE, name)
             for edge in catalog.incident_edges(name):
-                yield TypeAccess(TypeKind.EDGE, edge.name)
+                yield (TypeKind.EDGE, edge.name)
         case _ as unreachable:
             assert_never(unreachable)
 
@@ -90,12 +87,12 @@ def _written_accesses(statement: PlannedStatement, catalog: Catalog) -> Iterator
 def _edge_accesses(name: str, catalog: Catalog) -> Iterator[TypeAccess]:
     """Yield an edge type and the node types at its ends."""
     edge = catalog.edges[name]
-    yield TypeAccess(TypeKind.EDGE, name)
-    yield TypeAccess(TypeKind.NODE, edge.src)
-    yield TypeAccess(TypeKind.NODE, edge.dst)
+    yield (TypeKind.EDGE, name)
+    yield (TypeKind.NODE, edge.src)
+    yield (TypeKind.NODE, edge.dst)
 
 
 def _accesses_to_json(accesses: set[TypeAccess]) -> list[dict[str, str]]:
     """List nodes before edges, by name."""
-    ordered = sorted(accesses, key=lambda a: (a.kind is not TypeKind.NODE, a.type_name))
-    return [{"kind": str(a.kind), "type_name": a.type_name} for a in ordered]
+    ordered = sorted(accesses, key=lambda access: (access[0] is not TypeKind.NODE, access[1]))
+    return [{"kind": str(kind), "type_name": name} for kind, name in ordered]

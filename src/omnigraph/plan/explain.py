@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import assert_never
 
 from omnigraph.lang.tokens import encode_string
 from omnigraph.plan import operators as op
@@ -76,8 +75,6 @@ def describe_operator(operator: op.PlanOperator) -> str:
             parts = [f"limit {_count(limit)}"] if limit is not None else []
             parts += [f"offset {_count(offset)}"] if offset is not None else []
             return f"Slice {' '.join(parts)}"
-        case _ as unreachable:
-            assert_never(unreachable)
 
 
 def _edge(edge: str, direction: Direction, hops: Hops, binding: Binding | None) -> str:
@@ -121,8 +118,6 @@ def show_expression(expression: Expression) -> str:
         case FunctionCall(function=function, arguments=arguments, distinct=distinct):
             inner = ", ".join(show_expression(argument) for argument in arguments)
             return f"{function.name}({'distinct ' if distinct else ''}{inner})"
-        case _ as unreachable:
-            assert_never(unreachable)
 
 
 def _literal(value: object) -> str:
@@ -157,8 +152,6 @@ def show_predicate(predicate: Predicate) -> str:
             return f"({' and '.join(show_predicate(part) for part in parts)})"
         case Or(parts=parts):
             return f"({' or '.join(show_predicate(part) for part in parts)})"
-        case _ as unreachable:
-            assert_never(unreachable)
 
 
 def _statement(statement: InsertNode | InsertEdge | Update | Delete) -> str:
@@ -172,8 +165,6 @@ def _statement(statement: InsertNode | InsertEdge | Update | Delete) -> str:
             return f"Update {kind} {name} {_values(values)}{_where(tests)}"
         case Delete(kind=kind, type_name=name, tests=tests):
             return f"Delete {kind} {name}{_where(tests)}"
-        case _ as unreachable:
-            assert_never(unreachable)
 
 
 def _values(values: Mapping[str, Expression]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias, assert_never
 
@@ -141,27 +141,17 @@ def is_call(expression: Expression, kind: FunctionKind) -> bool:
     return isinstance(expression, FunctionCall) and expression.function.kind is kind
 
 
+def subexpressions(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and every one below it, in the order of the text."""
+    yield expression
+    if isinstance(expression, FunctionCall):
+        for argument in expression.arguments:
+            yield from subexpressions(argument)
+
+
 def property_refs(expression: Expression) -> Iterator[PropertyRef]:
     """Yield every property an expression reads."""
-    match expression:
-        case PropertyRef():
-            yield expression
-        case FunctionCall(arguments=arguments):
-            for argument in arguments:
-                yield from property_refs(argument)
-        case Constant() | ParameterRef() | EdgePath():
-            return
-        case _ as unreachable:
-            assert_never(unreachable)
-
-
-def edge_paths(expression: Expression) -> Iterator[EdgePath]:
-    """Yield every path along edges of an expression."""
-    if isinstance(expression, EdgePath):
-        yield expression
-    elif isinstance(expression, FunctionCall):
-        for argument in expression.arguments:
-            yield from edge_paths(argument)
+    return (part for part in subexpressions(expression) if isinstance(part, PropertyRef))
 
 
 # --- predicates --------------------------------------------------------------------------------
@@ -246,17 +236,19 @@ def predicate_variables(predicate: Predicate) -> frozenset[str]:
 
 def predicate_refs(predicate: Predicate) -> Iterator[PropertyRef]:
     """Yield every property a predicate reads."""
+    return (ref for operand in predicate_operands(predicate) for ref in property_refs(operand))
+
+
+def predicate_operands(predicate: Predicate) -> Iterator[Expression]:
+    """Yield the expressions a predicate compares or calls, in the order of the text."""
     match predicate:
         case Compare(left=left, right=right) | IsIn(operand=left, choices=right):
-            yield from property_refs(left)
-            yield from property_refs(right)
-        case IsNull(operand=operand):
-            yield from property_refs(operand)
-        case PredicateCall(call=call):
-            yield from property_refs(call)
+            yield from (left, right)
+        case IsNull(operand=operand) | PredicateCall(call=operand):
+            yield operand
         case And(parts=parts) | Or(parts=parts):
             for part in parts:
-                yield from predicate_refs(part)
+                yield from predicate_operands(part)
         case _ as unreachable:
             assert_never(unreachable)
 
@@ -269,7 +261,7 @@ def predicate_refs(predicate: Predicate) -> Iterator[PropertyRef]:
 class PatternStep:
     """A traversal between two bindings.
 
-    `from_end`: it is followed from the endpoint written second. Of bounds that begin above
+    `is_reversed`: it is followed from the endpoint written second. Of bounds that begin above
     one hop, a self-loop makes that a difference.
     """
 
@@ -279,23 +271,21 @@ class PatternStep:
     direction: Direction
     hops: Hops = ONE_HOP
     edge_binding: Binding | None = None
-    from_end: bool = False
+    is_reversed: bool = False
 
     def __post_init__(self) -> None:
         if self.edge_binding is not None and not self.hops.is_single:
             raise ValueError("an edge binding needs a single hop")
 
     @property
-    def backwards(self) -> PatternStep:
-        """The same step walked from its second endpoint."""
-        return PatternStep(
+    def reversed(self) -> PatternStep:
+        """The same step from its second endpoint."""
+        return replace(
+            self,
             src=self.dst,
-            edge=self.edge,
             dst=self.src,
             direction=self.direction.reversed,
-            hops=self.hops,
-            edge_binding=self.edge_binding,
-            from_end=not self.from_end,
+            is_reversed=not self.is_reversed,
         )
 
 

@@ -7,16 +7,15 @@ reference page is generated from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
-from importlib import import_module
+from functools import partial
 from types import MappingProxyType
-from typing import Any
 
 from omnigraph.lang import Code
 from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.implementation import Implementation as Implementation
 
 
 class FunctionKind(StrEnum):
@@ -33,33 +32,12 @@ class FunctionKind(StrEnum):
     PREDICATE = "predicate"
     """A text predicate. Local: `(texts, query, max_edits) -> positions of matching texts`."""
     RANK = "rank"
-    """A score per row. Local: `(search, call, frame, evaluator) -> scores, tie breaks`."""
+    """A score per row. Local: a subclass of `query.search.Ranking`."""
     PATH = "path"
     """A value per pair of nodes. Local: `(search, pairs, start and end tables) -> array`.
 
     Spark calls the implementations of all kinds but aggregates with `(compiler, call)`.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class Implementation:
-    """A function of a package above this one, as `package.module:name`.
-
-    Naming it instead of importing it keeps imports pointing downward.
-    """
-
-    path: str
-
-    def load(self) -> Callable[..., Any]:
-        """Return the function; its module is imported the first time."""
-        return _load(self.path)
-
-
-@cache
-def _load(path: str) -> Callable[..., Any]:
-    module, _, name = path.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +90,8 @@ class FunctionSpec:
     """The implementation on Spark, or why there is none."""
     needs_limit: Code | None = None
     """The code that reports ordering by this function without a limit."""
+    refuses_alias: Code | None = None
+    """The code that reports ordering by this function and an alias."""
     allows_distinct: bool = False
     best_is_highest: bool = False
     """For a ranking: whether the best match has the highest value."""
@@ -121,6 +101,11 @@ class FunctionSpec:
     """For an aggregate: whether its value is the number of rows when its argument is never null."""
 
     @property
+    def is_fusion(self) -> bool:
+        """Whether it is a ranking made of rankings."""
+        return any(a.kind is FunctionArgumentKind.RANKING for a in self.arguments)
+
+    @property
     def signature(self) -> str:
         """The call as it is written in a query."""
         names = [f"[{a.name}]" if a.optional else a.name for a in self.arguments]
@@ -128,12 +113,11 @@ class FunctionSpec:
 
 
 _BOOL = PropertyType(Scalar.BOOL)
-_COUNT = PropertyType(Scalar.I64)
 _NUMBER = PropertyType(Scalar.F64, nullable=True)
-_SCORE = PropertyType(Scalar.F64, nullable=True)
 _TEXT_ON_SPARK = Unsupported("text search is supported by the local engine only")
 _RANKING_ON_SPARK = Unsupported("this ranking needs word statistics of the whole type")
-_PATH_ON_SPARK = Unsupported("paths are supported by the local engine only")
+_NUMBER_ARGUMENT = (FunctionArgument("value", FunctionArgumentKind.NUMBER),)
+_ORDERABLE_ARGUMENT = (FunctionArgument("value", FunctionArgumentKind.ORDERABLE),)
 _TEXT_ARGUMENTS = (
     FunctionArgument("property", FunctionArgumentKind.TEXT_PROPERTY),
     FunctionArgument("query", FunctionArgumentKind.TEXT),
@@ -143,166 +127,145 @@ _PATH_ARGUMENTS = (
     FunctionArgument("edges", FunctionArgumentKind.EDGES),
     FunctionArgument("to", FunctionArgumentKind.NODE),
 )
+_scalar = partial(FunctionSpec, kind=FunctionKind.SCALAR, mismatch_code=Code.FUNCTION_MISUSE)
+_aggregate = partial(FunctionSpec, kind=FunctionKind.AGGREGATE, mismatch_code=Code.AGGREGATE_MISFIT)
+_text_predicate = partial(
+    FunctionSpec, kind=FunctionKind.PREDICATE, result=_BOOL, spark=_TEXT_ON_SPARK
+)
+_ranking = partial(FunctionSpec, kind=FunctionKind.RANK, result=_NUMBER)
+_path = partial(
+    FunctionSpec,
+    kind=FunctionKind.PATH,
+    arguments=_PATH_ARGUMENTS,
+    mismatch_code=Code.FUNCTION_MISUSE,
+    spark=Unsupported("paths are supported by the local engine only"),
+)
 
 _ROWS = (
-    FunctionSpec(
+    _scalar(
         name="now",
-        kind=FunctionKind.SCALAR,
         arguments=(),
         result=PropertyType(Scalar.DATE_TIME),
         about="the instant the request started; the same everywhere in one query",
-        mismatch_code=Code.FUNCTION_MISUSE,
         local=Implementation("omnigraph.query.expressions:now"),
         spark=Implementation("omnigraph.pipeline.execution.expressions:constant_value"),
     ),
-    FunctionSpec(
+    _aggregate(
         name="count",
-        kind=FunctionKind.AGGREGATE,
         arguments=(FunctionArgument("value", FunctionArgumentKind.ANYTHING),),
-        result=_COUNT,
+        result=PropertyType(Scalar.I64),
         about="how many values are not null; `count(distinct …)` counts different ones",
-        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:count"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:count"),
         allows_distinct=True,
         supports_row_weights=True,
         counts_rows=True,
     ),
-    FunctionSpec(
+    _aggregate(
         name="sum",
-        kind=FunctionKind.AGGREGATE,
-        arguments=(FunctionArgument("value", FunctionArgumentKind.NUMBER),),
+        arguments=_NUMBER_ARGUMENT,
         result=_NUMBER,
         about="sum of the values that are not null",
-        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:sum_of_values"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:sum_of_values"),
     ),
-    FunctionSpec(
+    _aggregate(
         name="avg",
-        kind=FunctionKind.AGGREGATE,
-        arguments=(FunctionArgument("value", FunctionArgumentKind.NUMBER),),
+        arguments=_NUMBER_ARGUMENT,
         result=_NUMBER,
         about="mean of the values that are not null",
-        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:mean"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:mean"),
     ),
-    FunctionSpec(
+    _aggregate(
         name="min",
-        kind=FunctionKind.AGGREGATE,
-        arguments=(FunctionArgument("value", FunctionArgumentKind.ORDERABLE),),
+        arguments=_ORDERABLE_ARGUMENT,
         result=None,
         about="smallest value; Strings by UTF-8 bytes, false before true",
-        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:minimum"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:minimum"),
         supports_row_weights=True,
     ),
-    FunctionSpec(
+    _aggregate(
         name="max",
-        kind=FunctionKind.AGGREGATE,
-        arguments=(FunctionArgument("value", FunctionArgumentKind.ORDERABLE),),
+        arguments=_ORDERABLE_ARGUMENT,
         result=None,
         about="largest value",
-        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:maximum"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:maximum"),
         supports_row_weights=True,
     ),
-    FunctionSpec(
+    _text_predicate(
         name="search",
-        kind=FunctionKind.PREDICATE,
         arguments=_TEXT_ARGUMENTS,
-        result=_BOOL,
         about="the text contains any word of the query",
         mismatch_code=Code.SEARCH_MISFIT,
         local=Implementation("omnigraph.query.bm25:match_any_word"),
-        spark=_TEXT_ON_SPARK,
     ),
-    FunctionSpec(
+    _text_predicate(
         name="fuzzy",
-        kind=FunctionKind.PREDICATE,
         arguments=(
             *_TEXT_ARGUMENTS,
             FunctionArgument("max_edits", FunctionArgumentKind.INTEGER, optional=True),
         ),
-        result=_BOOL,
         about="the text contains a word at most `max_edits` (default 2) letters away",
         mismatch_code=Code.SEARCH_MISFIT,
         local=Implementation("omnigraph.query.bm25:match_similar_words"),
-        spark=_TEXT_ON_SPARK,
     ),
-    FunctionSpec(
+    _text_predicate(
         name="match_text",
-        kind=FunctionKind.PREDICATE,
         arguments=_TEXT_ARGUMENTS,
-        result=_BOOL,
         about="the text contains the query as a phrase",
         mismatch_code=Code.MATCH_TEXT_MISFIT,
         local=Implementation("omnigraph.query.bm25:match_phrase"),
-        spark=_TEXT_ON_SPARK,
     ),
-    FunctionSpec(
+    _ranking(
         name="bm25",
-        kind=FunctionKind.RANK,
         arguments=_TEXT_ARGUMENTS,
-        result=_SCORE,
         about="relevance of the text to the query; best first, rows without a match are left out",
         mismatch_code=Code.MATCH_TEXT_MISFIT,
-        local=Implementation("omnigraph.query.search:bm25_scores"),
+        local=Implementation("omnigraph.query.search:TextRelevance"),
         spark=_RANKING_ON_SPARK,
         best_is_highest=True,
     ),
-    FunctionSpec(
+    _ranking(
         name="nearest",
-        kind=FunctionKind.RANK,
         arguments=(
             FunctionArgument("property", FunctionArgumentKind.VECTOR_PROPERTY),
             FunctionArgument("query", FunctionArgumentKind.VECTOR_OR_TEXT),
         ),
-        result=_SCORE,
         about="distance to the query vector; nearest first",
         mismatch_code=Code.BOUNDS_OR_NEAREST,
-        local=Implementation("omnigraph.query.search:nearest_scores"),
+        local=Implementation("omnigraph.query.search:VectorDistance"),
         spark=Implementation("omnigraph.pipeline.execution.expressions:vector_distance"),
         needs_limit=Code.NEAREST_NEEDS_LIMIT,
+        refuses_alias=Code.NEAREST_WITH_ALIAS,
     ),
-    FunctionSpec(
+    _ranking(
         name="rrf",
-        kind=FunctionKind.RANK,
         arguments=(
             FunctionArgument("first", FunctionArgumentKind.RANKING),
             FunctionArgument("second", FunctionArgumentKind.RANKING),
             FunctionArgument("k", FunctionArgumentKind.POSITIVE, optional=True),
         ),
-        result=_SCORE,
         about="reciprocal rank fusion of two rankings, sum of 1 / (k + rank); k is 60 by default",
         mismatch_code=Code.RRF_MISFIT,
-        local=Implementation("omnigraph.query.search:fused_scores"),
+        local=Implementation("omnigraph.query.search:RankFusion"),
         spark=_RANKING_ON_SPARK,
         needs_limit=Code.RRF_MISFIT,
         best_is_highest=True,
     ),
-    FunctionSpec(
+    _path(
         name="shortest_path",
-        kind=FunctionKind.PATH,
-        arguments=_PATH_ARGUMENTS,
         result=PropertyType(Scalar.STRING, nullable=True, is_list=True),
         about="ids of the nodes on the way with the fewest edges, both ends included",
-        mismatch_code=Code.FUNCTION_MISUSE,
         local=Implementation("omnigraph.query.shortest_paths:path_node_ids"),
-        spark=_PATH_ON_SPARK,
     ),
-    FunctionSpec(
+    _path(
         name="path_length",
-        kind=FunctionKind.PATH,
-        arguments=_PATH_ARGUMENTS,
         result=PropertyType(Scalar.I64, nullable=True),
         about="how many edges the shortest path has",
-        mismatch_code=Code.FUNCTION_MISUSE,
         local=Implementation("omnigraph.query.shortest_paths:path_lengths"),
-        spark=_PATH_ON_SPARK,
     ),
 )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.model import Catalog, NodeType, Property
+from omnigraph.catalog.model import Catalog
 from omnigraph.lang import Code, Diagnostic, DiagnosticReport, Severity, read_queries
 from omnigraph.lang import query_tree as qt
 from omnigraph.plan.describe import describe_operation
@@ -111,14 +111,6 @@ class FileLint:
         }
 
 
-@dataclass(slots=True)
-class _UpdateCoverage:
-    """Which properties of a node type the update queries assign."""
-
-    assigned: set[str] = field(default_factory=set)
-    queries: set[str] = field(default_factory=set)
-
-
 def lint_queries(reports: Iterable[DiagnosticReport], catalog: Catalog) -> list[FileLint]:
     """Lint query files together; rules across queries see all of them."""
     reports = list(reports)
@@ -137,7 +129,7 @@ def _lint_file(report: DiagnosticReport, catalog: Catalog) -> FileLint:
     tree = read_queries(report)
     path = report.source.name
     if report.errors:
-        return FileLint(path, findings=tuple(LintFinding(d) for d in report.in_order()))
+        return FileLint(path, findings=tuple(LintFinding(d) for d in report.sorted()))
     seen: set[str] = set()
     results: list[QueryLint] = []
     for query in tree.queries:
@@ -162,7 +154,7 @@ def _lint_query(
     operation = None
     if plan is not None and not report.errors:
         operation = describe_operation(plan, catalog)
-    return QueryLint(query.name.text, query.is_mutation, plan, report.in_order(), operation)
+    return QueryLint(query.name.text, query.is_mutation, plan, report.sorted(), operation)
 
 
 def _find_duplicate_queries(
@@ -171,7 +163,7 @@ def _find_duplicate_queries(
     homes: dict[str, str] = {}
     findings: list[list[LintFinding]] = [[] for _ in files]
     for index, file in enumerate(files):
-        for name in Counter(result.name for result in file.results):
+        for name in dict.fromkeys(result.name for result in file.results):
             home = homes.setdefault(name, file.path)
             if home != file.path:
                 message = f"query `{name}` is also declared in {home}"
@@ -187,28 +179,24 @@ def _find_never_updated_properties(
     files: Sequence[FileLint], catalog: Catalog, report: DiagnosticReport
 ) -> list[LintFinding]:
     """Find nullable properties that no update query of their type ever assigns."""
-    coverage: dict[str, _UpdateCoverage] = {}
+    assigned: dict[str, set[str]] = defaultdict(set)
+    queries: dict[str, set[str]] = defaultdict(set)
     for result in (result for file in files for result in file.results):
         if not isinstance(result.plan, MutationPlan) or result.errors:
             continue
         for statement in result.plan.statements:
             if isinstance(statement, Update) and statement.kind is EntityKind.NODE:
-                about = coverage.setdefault(statement.type_name, _UpdateCoverage())
-                about.assigned |= set(statement.values)
-                about.queries.add(result.name)
+                assigned[statement.type_name] |= set(statement.values)
+                queries[statement.type_name].add(result.name)
     findings: list[LintFinding] = []
-    for type_name in sorted(coverage):
-        node, about = catalog.nodes[type_name], coverage[type_name]
-        for name in sorted(set(node.properties) - about.assigned):
-            if _should_be_updatable(node, node.properties[name]):
+    for type_name in sorted(assigned):
+        node = catalog.nodes[type_name]
+        for name in sorted(set(node.properties) - assigned[type_name] - set(node.key)):
+            property_ = node.properties[name]
+            if property_.type.nullable and property_.embed is None:
                 code = Code.NEVER_UPDATED
                 message = f"nullable property {type_name}.{name} is never assigned by an update"
                 diagnostic = Diagnostic(code, message, severity=code.severity, source=report.source)
-                names = tuple(sorted(about.queries))
+                names = tuple(sorted(queries[type_name]))
                 findings.append(LintFinding(diagnostic, type_name, name, names))
     return findings
-
-
-def _should_be_updatable(node: NodeType, property_: Property) -> bool:
-    is_key = property_.name in node.key
-    return property_.type.nullable and not is_key and property_.embed is None

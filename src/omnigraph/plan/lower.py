@@ -9,6 +9,7 @@ crossed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from omnigraph.plan.check_read import CheckedResult
 from omnigraph.plan.expressions import (
@@ -84,20 +85,21 @@ def _lower_aggregate(rows: RowOperator, columns: Sequence[OutputColumn]) -> Aggr
 def _lower_columns(source: Aggregate | Distinct, result: CheckedResult) -> ResultOperator:
     ordered: Aggregate | Distinct | SortColumns = source
     if result.sort:
-        keys = tuple(_column_key(key, result.columns) for key in result.sort)
+        names = [
+            next(c.name for c in result.columns if c.expression == key.expression)
+            for key in result.sort
+        ]
+        keys = tuple(
+            ColumnSortKey(name, key.descending)
+            for name, key in zip(names, result.sort, strict=True)
+        )
         ties = source.names
         if isinstance(source, Aggregate):
             ties = tuple(key.name for key in source.keys)
-        key_names = {key.name for key in keys}
-        ordered = SortColumns(source, keys, tuple(name for name in ties if name not in key_names))
+        ordered = SortColumns(source, keys, tuple(name for name in ties if name not in names))
     if result.limit is None and result.offset is None:
         return ordered
     return SliceColumns(ordered, result.limit, result.offset)
-
-
-def _column_key(key: SortKey, columns: Sequence[OutputColumn]) -> ColumnSortKey:
-    name = next(c.name for c in columns if c.expression == key.expression)
-    return ColumnSortKey(name, key.descending)
 
 
 def lower_pattern(pattern: MatchPattern, outer: Sequence[Binding] = ()) -> RowOperator:
@@ -106,7 +108,8 @@ def lower_pattern(pattern: MatchPattern, outer: Sequence[Binding] = ()) -> RowOp
     bound = {binding.name for binding in outer}
     steps = list(pattern.steps)
     rows, steps = _apply_reachable_steps(rows, bound, steps) if rows is not None else (None, steps)
-    for root in _component_roots(pattern):
+    # Components start at declared bindings first, then at first endpoints.
+    for root in (*pattern.declared, *(step.src for step in pattern.steps)):
         if root.name in bound:
             continue
         scan = Scan(root)
@@ -124,11 +127,6 @@ def lower_pattern(pattern: MatchPattern, outer: Sequence[Binding] = ()) -> RowOp
     return rows
 
 
-def _component_roots(pattern: MatchPattern) -> list[Binding]:
-    """Return where components may start: declared bindings first, then first endpoints."""
-    return [*pattern.declared, *(step.src for step in pattern.steps)]
-
-
 def _apply_reachable_steps(
     rows: RowOperator, bound: set[str], steps: list[PatternStep]
 ) -> tuple[RowOperator, list[PatternStep]]:
@@ -140,11 +138,11 @@ def _apply_reachable_steps(
         later: list[PatternStep] = []
         for step in waiting:
             if step.src.name in bound and step.dst.name in bound:
-                rows = _semi_join(rows, step)
+                rows = SemiJoin(**_traversal(rows, step), dst=step.dst.name)
             elif step.src.name in bound:
                 rows = _expand(rows, step)
             elif step.dst.name in bound:
-                rows = _expand(rows, step.backwards)
+                rows = _expand(rows, step.reversed)
             else:
                 later.append(step)
                 continue
@@ -155,25 +153,16 @@ def _apply_reachable_steps(
 
 
 def _expand(rows: RowOperator, step: PatternStep) -> Expand:
-    return Expand(
-        input=rows,
-        src=step.src.name,
-        edge=step.edge,
-        direction=step.direction,
-        dst=step.dst,
-        hops=step.hops,
-        edge_binding=step.edge_binding,
-        from_end=step.from_end,
-    )
+    return Expand(**_traversal(rows, step), dst=step.dst, is_reversed=step.is_reversed)
 
 
-def _semi_join(rows: RowOperator, step: PatternStep) -> SemiJoin:
-    return SemiJoin(
-        input=rows,
-        src=step.src.name,
-        edge=step.edge,
-        direction=step.direction,
-        dst=step.dst.name,
-        hops=step.hops,
-        edge_binding=step.edge_binding,
-    )
+def _traversal(rows: RowOperator, step: PatternStep) -> dict[str, Any]:
+    """Return what `Expand` and `SemiJoin` have in common."""
+    return {
+        "input": rows,
+        "src": step.src.name,
+        "edge": step.edge,
+        "direction": step.direction,
+        "hops": step.hops,
+        "edge_binding": step.edge_binding,
+    }

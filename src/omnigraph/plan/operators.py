@@ -73,55 +73,72 @@ class OuterRow:
         return {binding.name: binding for binding in self.bindings}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expand:
-    """Follow edges from a bound node to new nodes, which must satisfy the predicates.
-
-    Without an edge binding each destination appears once per incoming row. `from_end`:
-    the text has the traversal the other way round.
-    """
+@dataclass(frozen=True, slots=True)
+class _RowStep:
+    """An operator whose rows have the bindings of its input."""
 
     input: RowOperator
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return self.input.variables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Traversal(_RowStep):
+    """An operator that follows edges of one type from a bound node."""
+
     src: str
     edge: str
     direction: Direction
-    dst: Binding
     hops: Hops = ONE_HOP
     edge_binding: Binding | None = None
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return {**self.input.variables, **{b.name: b for b in self.new_bindings}}
+
+    @property
+    def new_bindings(self) -> tuple[Binding, ...]:
+        """The bindings that rows of the input do not have."""
+        return () if self.edge_binding is None else (self.edge_binding,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand(_Traversal):
+    """Follow edges from a bound node to new nodes, which must satisfy the predicates.
+
+    Without an edge binding each destination appears once per incoming row. `is_reversed`: the text
+    has the traversal the other way round.
+    """
+
+    dst: Binding
     predicates: tuple[Predicate, ...] = ()
-    from_end: bool = False
+    is_reversed: bool = False
 
     def __post_init__(self) -> None:
         bound = self.input.variables
         if self.src not in bound:
             raise ValueError(f"expand starts at unbound ${self.src}")
-        new = [self.dst, *([self.edge_binding] if self.edge_binding else [])]
-        if any(binding.name in bound for binding in new):
+        if any(binding.name in bound for binding in self.new_bindings):
             raise ValueError("expand binds a variable that is bound already")
         if self.edge_binding is not None and not self.hops.is_single:
             raise ValueError("an edge binding needs a single hop")
         _require_bound_variables(self.predicates, self.variables, "expand")
 
     @property
-    def variables(self) -> dict[str, Binding]:
-        """The bindings of each row."""
-        variables = {**self.input.variables, self.dst.name: self.dst}
-        if self.edge_binding is not None:
-            variables[self.edge_binding.name] = self.edge_binding
-        return variables
+    def new_bindings(self) -> tuple[Binding, ...]:
+        """The bindings that rows of the input do not have."""
+        return (self.dst,) if self.edge_binding is None else (self.dst, self.edge_binding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SemiJoin:
+class SemiJoin(_Traversal):
     """Keep rows whose two bound nodes are connected; an edge binding yields a row per edge."""
 
-    input: RowOperator
-    src: str
-    edge: str
-    direction: Direction
     dst: str
-    hops: Hops = ONE_HOP
-    edge_binding: Binding | None = None
 
     def __post_init__(self) -> None:
         bound = self.input.variables
@@ -129,14 +146,6 @@ class SemiJoin:
             raise ValueError("close needs two bound endpoints")
         if self.edge_binding is not None and self.edge_binding.name in bound:
             raise ValueError("close binds a variable that is bound already")
-
-    @property
-    def variables(self) -> dict[str, Binding]:
-        """The bindings of each row."""
-        variables = dict(self.input.variables)
-        if self.edge_binding is not None:
-            variables[self.edge_binding.name] = self.edge_binding
-        return variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,37 +166,25 @@ class Cross:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(_RowStep):
     """Rows that satisfy a predicate."""
 
-    input: RowOperator
     predicate: Predicate
 
     def __post_init__(self) -> None:
         _require_bound_variables((self.predicate,), self.input.variables, "filter")
 
-    @property
-    def variables(self) -> dict[str, Binding]:
-        """The bindings of each row."""
-        return self.input.variables
-
 
 @dataclass(frozen=True, slots=True)
-class AntiJoin:
+class AntiJoin(_RowStep):
     """Rows for which the inner pattern, started at an `OuterRow`, finds nothing."""
 
-    input: RowOperator
     inner: RowOperator
 
     def __post_init__(self) -> None:
-        missing = set(_outer_variables(self.inner)) - set(self.input.variables)
+        missing = set(outer_variables(self.inner)) - set(self.input.variables)
         if missing:
             raise ValueError(f"negation refers to unbound {sorted(missing)}")
-
-    @property
-    def variables(self) -> dict[str, Binding]:
-        """The bindings of each row."""
-        return self.input.variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +196,9 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class SortRows:
+class SortRows(_RowStep):
     """Rows in order; ties break by the ids of `tie_break` bindings, ascending."""
 
-    input: RowOperator
     keys: tuple[SortKey, ...]
     tie_break: tuple[str, ...]
 
@@ -217,27 +213,16 @@ class SortRows:
         if set(self.tie_break) - set(bound):
             raise ValueError("ties break by bound variables")
 
-    @property
-    def variables(self) -> dict[str, Binding]:
-        """The bindings of each row."""
-        return self.input.variables
-
 
 SliceBound: TypeAlias = int | ParameterRef
 
 
 @dataclass(frozen=True, slots=True)
-class SliceRows:
+class SliceRows(_RowStep):
     """Skip `offset` rows, then keep at most `limit`."""
 
-    input: RowOperator
     limit: SliceBound | None
     offset: SliceBound | None
-
-    @property
-    def variables(self) -> dict[str, Binding]:
-        """The bindings of each row."""
-        return self.input.variables
 
 
 RowOperator: TypeAlias = (
@@ -284,19 +269,24 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
-    """Each result row once."""
+class _ResultStep:
+    """An operator whose rows have the columns of its input."""
 
     input: ResultOperator
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.input, Project):
-            raise ValueError("only projected rows are made distinct")
 
     @property
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
         return self.input.names
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(_ResultStep):
+    """Each result row once."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.input, Project):
+            raise ValueError("only projected rows are made distinct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,10 +298,9 @@ class ColumnSortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class SortColumns:
+class SortColumns(_ResultStep):
     """Result rows in order; ties break by the columns of `tie_break`, ascending."""
 
-    input: ResultOperator
     keys: tuple[ColumnSortKey, ...]
     tie_break: tuple[str, ...]
 
@@ -320,24 +309,13 @@ class SortColumns:
         if unknown:
             raise ValueError(f"order refers to unknown columns {sorted(unknown)}")
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column names, in order."""
-        return self.input.names
-
 
 @dataclass(frozen=True, slots=True)
-class SliceColumns:
+class SliceColumns(_ResultStep):
     """Skip `offset` result rows, then keep at most `limit`."""
 
-    input: ResultOperator
     limit: SliceBound | None
     offset: SliceBound | None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column names, in order."""
-        return self.input.names
 
 
 ResultOperator: TypeAlias = Project | Aggregate | Distinct | SortColumns | SliceColumns
@@ -377,12 +355,12 @@ def walk_operators(operator: PlanOperator, depth: int = 0) -> Iterator[tuple[int
         yield from walk_operators(source, depth + 1)
 
 
-def _outer_variables(operator: PlanOperator) -> dict[str, Binding]:
+def outer_variables(operator: PlanOperator) -> dict[str, Binding]:
     """Return the bindings of the OuterRow at the root of a negation's pattern."""
     if isinstance(operator, OuterRow):
         return operator.variables
     first = operator_inputs(operator)
-    return _outer_variables(first[0]) if first else {}
+    return outer_variables(first[0]) if first else {}
 
 
 def _require_bound_variables(

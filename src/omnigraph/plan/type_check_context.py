@@ -9,6 +9,7 @@ from omnigraph.lang import Code, DiagnosticReport, TextSpan, did_you_mean
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.codes import Severity
 from omnigraph.lang.query_tree import ANONYMOUS, Variable
+from omnigraph.lang.source import Name
 from omnigraph.plan.expressions import Binding, Direction, EntityKind, Hops
 from omnigraph.types import PropertyType
 
@@ -36,9 +37,15 @@ class TypeCheckContext:
             return self.catalog.nodes[binding.type_name]
         return self.catalog.edges[binding.type_name]
 
-    def property(self, binding: Binding, name: str) -> Property | None:
-        """Return a property of a bound entity."""
-        return self.entity_type(binding).lookup(name)
+    def property(self, binding: Binding, name: Name, code: Code) -> Property | None:
+        """Return a property of a bound entity; None means that the error has been reported."""
+        type_ = self.entity_type(binding)
+        property_ = type_.lookup(name.text)
+        if property_ is None:
+            message = f"{binding.kind} type {binding.type_name} has no property `{name}`"
+            hint = did_you_mean(name.text, [*type_.properties, "id"])
+            self.error(code, message, name.span, hint=hint)
+        return property_
 
     def new_binding(self, name: str, kind: EntityKind, type_name: str) -> Binding:
         """Make a binding whose plan name is unique in the query.

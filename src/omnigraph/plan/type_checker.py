@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Any, assert_never
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.lang import Code, DiagnosticReport, QueryError
@@ -29,19 +29,16 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -
     """Return the plan of a query, or None when the report has errors."""
     before = len(report.errors)
     context = TypeCheckContext(catalog, report, _check_parameters(query, report))
-    parameters = tuple(Parameter(name, type_) for name, type_ in context.parameters.items())
-    texts = {annotation.name.text: annotation.text for annotation in query.annotations}
+    facts: dict[str, Any] = {
+        "name": query.name.text,
+        "parameters": tuple(Parameter(name, type_) for name, type_ in context.parameters.items()),
+        **{annotation.name.text: annotation.text for annotation in query.annotations},
+    }
     if isinstance(query.body, qt.MutationBody):
         statements = check_mutation(query.body, context)
         if len(report.errors) > before or report.full:
             return None
-        return MutationPlan(
-            name=query.name.text,
-            parameters=parameters,
-            statements=statements,
-            description=texts.get("description"),
-            instruction=texts.get("instruction"),
-        )
+        return MutationPlan(**facts, statements=statements)
     if _is_too_large(query.body, report):
         return None
     scope = BindingScope()
@@ -57,21 +54,14 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -
             hint="bind a node: `$x: Type`",
         )
         return None
-    return ReadPlan(
-        name=query.name.text,
-        parameters=parameters,
-        root=rewrite(lower_read(pattern, result)),
-        columns=result.columns,
-        description=texts.get("description"),
-        instruction=texts.get("instruction"),
-    )
+    return ReadPlan(**facts, root=rewrite(lower_read(pattern, result)), columns=result.columns)
 
 
 def plan_query(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan:
     """Return the plan of a query; raise QueryError with all errors."""
     plan = typecheck(query, catalog, report)
     if plan is None or report.errors:
-        raise QueryError(report.in_order())
+        raise QueryError(report.sorted())
     return plan
 
 

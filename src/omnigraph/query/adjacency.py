@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,33 +18,6 @@ NUMPY_SORTED_EDGES_PER_SECOND = 5_000_000
 """Edges that are sorted in a second without a kernel; waiting for one is not worth more."""
 EdgeTuples: TypeAlias = tuple[Positions, Positions, Positions]
 """For each edge followed: which of the given nodes it leaves, the node it leads to, itself."""
-
-
-class AdjacencyIndex(Protocol):
-    """The edges of one type in one direction, however they are kept."""
-
-    @property
-    def whole(self) -> CsrAdjacency:
-        """All of them as arrays."""
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory they take."""
-
-    def edge_count(self, positions: Positions) -> int:
-        """Return how many edges the given nodes have at most, without making them."""
-
-    def neighbours(self, positions: Positions) -> EdgeTuples:
-        """Return every edge of the given nodes."""
-
-    def reached(self, positions: Positions) -> tuple[Positions, Positions]:
-        """Return the nodes that edges lead to, each once for each of the given nodes."""
-
-    def counts(self, positions: Positions) -> Positions:
-        """Return how many different nodes the edges of each of the given nodes lead to."""
-
-    def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
-        """Return for each pair whether an edge leads from one to the other."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +112,9 @@ class CsrAdjacency:
     def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
         """Return for each pair whether an edge leads from one to the other."""
         places, ends = self.place(here, there), self.starts[here + 1]
-        found: npt.NDArray[np.bool_] = places < ends
-        found[found] = self.nodes[places[found]] == there[found]
-        return found
+        hits: npt.NDArray[np.bool_] = places < ends
+        hits[hits] = self.nodes[places[hits]] == there[hits]
+        return hits
 
     def place(self, here: Positions, there: Positions) -> Positions:
         """Return for each pair where its edge stands or would stand, searching all at once."""

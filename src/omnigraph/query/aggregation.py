@@ -88,16 +88,16 @@ def compute_aggregates(
     """Return the result columns: one row per group, or exactly one without keys."""
     codes = (_group_key_codes(column.expression, frame, evaluator) for column in aggregate.keys)
     groups, first = group_codes(codes, frame.rows)
-    found: dict[str, pa.Array] = {}
+    results: dict[str, pa.Array] = {}
     head = frame.take(first)
     for column in aggregate.keys:
-        found[column.name] = evaluator.column(column.expression, head)
+        results[column.name] = evaluator.column(column.expression, head)
     size = len(first) if aggregate.keys else 1
     for column in aggregate.measures:
         assert isinstance(column.expression, FunctionCall), "a measure is a call"
         measure = column.expression.function.local.load()
-        found[column.name] = measure(column.expression, frame, evaluator, (groups, size))
-    return {name: found[name] for name in aggregate.names}
+        results[column.name] = measure(column.expression, frame, evaluator, (groups, size))
+    return {name: results[name] for name in aggregate.names}
 
 
 def is_never_null(expression: Expression) -> bool:

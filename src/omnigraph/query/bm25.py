@@ -60,16 +60,16 @@ class SegmentView:
         if len(there) < LOOKUP_RATIO * len(positions):
             counts = np.bincount(self.having(number), minlength=int(positions.max(initial=0)) + 1)
             return counts[positions]
-        wanted = self.rows[np.minimum(positions, len(self.rows) - 1)]
-        return np.searchsorted(there, wanted, "right") - np.searchsorted(there, wanted, "left")
+        texts = self.rows[np.minimum(positions, len(self.rows) - 1)]
+        return np.searchsorted(there, texts, "right") - np.searchsorted(there, texts, "left")
 
     @cached_property
     def rows(self) -> npt.NDArray[np.int32]:
         """Which of its texts stands at each position, -1 for none; the last is none."""
-        found = np.full(int(self.positions.max(initial=-1)) + 2, -1, np.int32)
-        found[self.positions] = np.arange(len(self.positions), dtype=np.int32)
-        found[-1] = -1
-        return found
+        rows = np.full(int(self.positions.max(initial=-1)) + 2, -1, np.int32)
+        rows[self.positions] = np.arange(len(self.positions), dtype=np.int32)
+        rows[-1] = -1
+        return rows
 
     def present(self, rows: npt.NDArray[Any]) -> Positions:
         """Return the positions of texts, without those that are gone."""
@@ -99,11 +99,11 @@ class TextIndex:
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
         """How many words each text has."""
-        found = np.zeros(self.rows, np.int32)
+        lengths = np.zeros(self.rows, np.int32)
         for part in self.parts:
             there = part.positions >= 0
-            found[part.positions[there]] = part.segment.lengths[there]
-        return found
+            lengths[part.positions[there]] = part.segment.lengths[there]
+        return lengths
 
     @cached_property
     def statistics(self) -> tuple[int, float]:
@@ -141,21 +141,21 @@ class TextIndex:
         Words are looked up from the rarest on, until the others together are not enough for a text
         that has none of these.
         """
-        wanted = sorted((self._documents(word), word) for word, _ in tokenize_text(query))
-        most = [self._rarity(documents) * (K1 + 1) for documents, _ in wanted]
-        found: Positions = np.empty(0, np.int64)
+        words = sorted((self._documents(word), word) for word, _ in tokenize_text(query))
+        most = [self._rarity(documents) * (K1 + 1) for documents, _ in words]
+        texts: Positions = np.empty(0, np.int64)
         guess: Scores = np.empty(0)
-        for number, (_, word) in enumerate(wanted):
+        for number, (_, word) in enumerate(words):
             more, enough = sum(most[number:]) * _ROUNDING_SLACK, least(guess)
             if more < enough:
-                return found[(guess + more) * _ROUNDING_SLACK >= enough]
+                return texts[(guess + more) * _ROUNDING_SLACK >= enough]
             positions = self._having(word)
             sums = np.zeros(self.rows)
-            sums[found] = guess
+            sums[texts] = guess
             sums[positions] += self._scores(word, positions)
-            found = np.flatnonzero(sums) if len(found) else positions
-            guess = sums[found]
-        return found[guess * _ROUNDING_SLACK >= least(guess)]
+            texts = np.flatnonzero(sums) if len(texts) else positions
+            guess = sums[texts]
+        return texts[guess * _ROUNDING_SLACK >= least(guess)]
 
     def scored(self, query: str, positions: Positions) -> SparseScores:
         """Return the scores of some texts; zero for those that have no word of the query.
@@ -163,10 +163,10 @@ class TextIndex:
         Scores are rounded to 32 bits: what differs by less is equally relevant, in whatever order
         parts were added.
         """
-        found = np.zeros(len(positions))
+        scores = np.zeros(len(positions))
         for word, _ in tokenize_text(query):
-            found += self._scores(word, positions)
-        return SparseScores(positions, found.astype(np.float32).astype(np.float64))
+            scores += self._scores(word, positions)
+        return SparseScores(positions, scores.astype(np.float32).astype(np.float64))
 
     def _scores(self, word: str, positions: Positions) -> Scores:
         """Return what a word adds to the scores of some texts."""
@@ -187,8 +187,8 @@ class TextIndex:
 
     def _having(self, word: str) -> Positions:
         """Return the texts that have a word, ascending."""
-        found = [part.having(number) for part, number in self.segments_with(word)]
-        return _sorted_unique(np.concatenate([np.empty(0, np.int64), *found]))
+        positions = [part.having(number) for part, number in self.segments_with(word)]
+        return _sorted_unique(np.concatenate([np.empty(0, np.int64), *positions]))
 
     def segments_with(self, word: str) -> Iterator[tuple[SegmentView, int]]:
         """Yield the segments that have a word, and its number there."""
@@ -244,8 +244,8 @@ def _sorted_unique(positions: Positions) -> Positions:
     """Return each position once, ascending; they mostly ascend already."""
     changed = np.ones(len(positions), np.bool_)
     changed[1:] = positions[1:] != positions[:-1]
-    found = positions[changed]
-    return found if (found[1:] > found[:-1]).all() else np.unique(found)
+    distinct = positions[changed]
+    return distinct if (distinct[1:] > distinct[:-1]).all() else np.unique(distinct)
 
 
 def _match_phrase(part: SegmentView, phrase: tuple[tuple[str, int], ...]) -> Positions:
@@ -253,13 +253,13 @@ def _match_phrase(part: SegmentView, phrase: tuple[tuple[str, int], ...]) -> Pos
     numbers = [part.segment.find(word) for word, _ in phrase]
     if not phrase or None in numbers:
         return np.empty(0, np.int64)
-    found: Positions | None = None
+    starts: Positions | None = None
     wide = np.int64(2**31)
     for number, (_, place) in zip(numbers, phrase, strict=True):
         assert number is not None, "every word was found"
         rows, places = part.segment.occurrences(number)
         # Where the phrase would have to begin; a beginning before the text is none in another.
         begins = rows * wide + places.astype(np.int64) - place + phrase[-1][1]
-        found = begins if found is None else found[np.isin(found, begins)]
-    assert found is not None, "a phrase has words"
-    return part.present(found // wide)
+        starts = begins if starts is None else starts[np.isin(starts, begins)]
+    assert starts is not None, "a phrase has words"
+    return part.present(starts // wide)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +51,7 @@ INDEX_LOOKUP_MAX_IDS = 4_096
 """Ids that are looked up through an index rather than in the whole column."""
 
 
+_ValueT = TypeVar("_ValueT")
 CacheKey: TypeAlias = tuple[str, int, str]
 """A dataset with the names of its columns, a version of it, and what is kept."""
 
@@ -82,19 +83,19 @@ class ColumnCache:
     def table(self, snapshot: Snapshot, kind: TypeKind, name: str) -> TypeTable:
         """Return the entities of one type in a snapshot with all properties."""
         snapshot = snapshot.whole or snapshot
-        asked = (snapshot.commit_id, kind, name)
-        known = self._named.get(asked)
-        if known is not None:
-            return known
+        name_key = (snapshot.commit_id, kind, name)
+        named = self._named.get(name_key)
+        if named is not None:
+            return named
         type_ = snapshot.schema.find(kind, name)
         assert type_ is not None, "the plan was made for this schema"
         entry = snapshot.entry(type_.entity)
         key = (snapshot.head.schema_hash, type_.entity, entry.physical)
-        found = self._tables.get(key)
-        if found is None:
+        table = self._tables.get(key)
+        if table is None:
             members = snapshot.schema.key_order(name) if kind is TypeKind.NODE else ()
-            found = self._tables.put(key, TypeTable(self, type_, entry, members))
-        return self._named.put(asked, found)
+            table = self._tables.put(key, TypeTable(self, type_, entry, members))
+        return self._named.put(name_key, table)
 
     def get(self, key: CacheKey) -> Any:  # noqa: ANN401 - a column or an array
         """Return what is kept under a key, or None."""
@@ -112,6 +113,14 @@ class ColumnCache:
             self._values.put(key, value)
             names = self._versions.get(key[:2]) or self._versions.put(key[:2], set())
             names.add(key[2])
+
+    def cached(self, key: CacheKey, make: Callable[[], _ValueT]) -> _ValueT:
+        """Return what is kept under a key, made and kept if there is nothing yet."""
+        value: _ValueT | None = self.get(key)
+        if value is None:
+            value = make()
+            self.keep(key, value)
+        return value
 
     def newest(self, type_: str, column: str) -> DatasetEntry | None:
         """Return the version of which a whole column was read last."""
@@ -153,10 +162,10 @@ class IdHashIndex:
 
     def find(self, id_: str, ids: pa.Array) -> Positions:
         """Return where an id is in the column these were made from."""
-        wanted = hash(id_)
-        first, last = (int(self.hashes.searchsorted(wanted, side)) for side in ("left", "right"))
-        found = [p for p in self.positions[first:last] if ids[int(p)].as_py() == id_]
-        return np.array(found, np.int64)
+        hashed = hash(id_)
+        first, last = (int(self.hashes.searchsorted(hashed, side)) for side in ("left", "right"))
+        matches = [p for p in self.positions[first:last] if ids[int(p)].as_py() == id_]
+        return np.array(matches, np.int64)
 
     @property
     def nbytes(self) -> int:
@@ -196,12 +205,7 @@ class TypeTable(DatasetView):
     @property
     def everything(self) -> Positions:
         """All positions, always the same array."""
-        key = (*self.key, "positions")
-        found: Positions | None = self._store.get(key)
-        if found is None:
-            found = np.arange(self.rows)
-            self._store.keep(key, found)
-        return found
+        return self._store.cached((*self.key, "positions"), lambda: np.arange(self.rows))
 
     def has(self, name: str) -> bool:
         """Return whether a whole column is in memory, or may as well be."""
@@ -210,17 +214,17 @@ class TypeTable(DatasetView):
     def column(self, name: str) -> pa.Array:
         """Return a whole column."""
         key = (*self.key, name)
-        found = self._store.get(key)
-        if found is None:
+        column = self._store.get(key)
+        if column is None:
             with self._column_lock:  # of many who ask at once one reads
-                found = self._store.get(key)
-                if found is None:
-                    found = self._read(name)
-                    if len(found) != self.rows:
-                        raise self._miscounted(len(found))
-                    self._store.keep(key, found)
+                column = self._store.get(key)
+                if column is None:
+                    column = self._read(name)
+                    if len(column) != self.rows:
+                        raise self._miscounted(len(column))
+                    self._store.keep(key, column)
                     self._store.read(self.key[0], name, self.entry)
-        return found
+        return column
 
     def _miscounted(self, rows: int) -> GraphCorrupt:
         """Return the error for a version that has not as many rows as its commit recorded."""
@@ -264,12 +268,12 @@ class TypeTable(DatasetView):
     def read_columns(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
         """Return the values of columns at positions; what is fetched is fetched at once."""
         apart = [name for name in names if not self._reads_whole(name, len(positions))]
-        found = self._fetch(apart, positions) if apart else {}
-        whole = [name for name in names if name not in found]
+        fetched = self._fetch(apart, positions) if apart else {}
+        whole = [name for name in names if name not in fetched]
         if positions is self._store.get((*self.key, "positions")):
-            return found | {name: self.column(name) for name in whole}
+            return fetched | {name: self.column(name) for name in whole}
         index = pa.array(positions)
-        return found | {name: self.column(name).take(index) for name in whole}
+        return fetched | {name: self.column(name).take(index) for name in whole}
 
     def _reads_whole(self, name: str, rows: int) -> bool:
         """Return whether a column is or should be in memory.
@@ -279,14 +283,14 @@ class TypeTable(DatasetView):
         return self.has(name) or rows * SPARSE_RATIO > self.rows or self._fetched.get(name, 0.0) < 0
 
     def _fetch(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
-        wanted, back = np.unique(positions, return_inverse=True)
-        rows = self.rows_at(self.addresses().at(wanted), names)
+        distinct, back = np.unique(positions, return_inverse=True)
+        rows = self.rows_at(self.addresses().at(distinct), names)
         for name, column in zip(names, rows.columns, strict=True):
-            whole = self.rows * column.nbytes / max(1, len(wanted))
+            whole = self.rows * column.nbytes / max(1, len(distinct))
             left = self._fetched.get(name, whole if whole < self._store.limit / 4 else np.inf)
-            self._fetched[name] = left - FETCH_BYTES - len(wanted) * FETCHED_ROW_BYTES
+            self._fetched[name] = left - FETCH_BYTES - len(distinct) * FETCHED_ROW_BYTES
         columns = (column.combine_chunks() for column in rows.columns)
-        if len(wanted) == len(positions) and (back[:-1] < back[1:]).all():
+        if len(distinct) == len(positions) and (back[:-1] < back[1:]).all():
             return dict(zip(names, columns, strict=True))
         index = pa.array(back)
         return {name: column.take(index) for name, column in zip(names, columns, strict=True)}
@@ -294,11 +298,7 @@ class TypeTable(DatasetView):
     def codes(self, name: str, make: Callable[[pa.Array], Positions]) -> Positions:
         """Return small numbers for all values of a column, equal where values are."""
         key = (*self.key, f"{make.__name__} of {name}")
-        found: Positions | None = self._store.get(key)
-        if found is None:
-            found = make(self.column(name))
-            self._store.keep(key, found)
-        return found
+        return self._store.cached(key, lambda: make(self.column(name)))
 
     def positions_of(self, ids: pa.ChunkedArray) -> Positions:
         """Return where the entities with these ids are."""
@@ -306,20 +306,19 @@ class TypeTable(DatasetView):
             places = pc.index_in(ids, value_set=self.column("id"))
             offsets = np.arange(self.rows)
         else:
-            found = self.lookup_with_positions("id", ids.unique(), ["id"])
-            places = pc.index_in(ids, value_set=found["id"].combine_chunks())
-            offsets = found["_rowoffset"].to_numpy().astype(np.int64)
+            nodes = self.lookup_with_positions("id", ids.unique(), ["id"])
+            places = pc.index_in(ids, value_set=nodes["id"].combine_chunks())
+            offsets = nodes["_rowoffset"].to_numpy().astype(np.int64)
         if places.null_count:
             raise GraphCorrupt(f"an edge refers to nodes that {self.type.name} lacks")
         return offsets[np.asarray(places.combine_chunks(), np.int64)]
 
     def covered(self, name: str) -> float:
         """Return the share of rows an index of a column covers."""
-        found = self._covered.get(name)
-        if found is None:
+        if name not in self._covered:
             rows, _ = self.index_coverage(name, IndexKind.BTREE)
-            found = self._covered[name] = rows / max(1, self.rows)
-        return found
+            self._covered[name] = rows / max(1, self.rows)
+        return self._covered[name]
 
     @contextmanager
     def changes_since(self, old: DatasetEntry, limit: int) -> Iterator[VersionGrowth | None]:
@@ -341,24 +340,16 @@ class TypeTable(DatasetView):
     def position_of(self, id_: str) -> Positions:
         """Return where the entity with an id is: one position, or none."""
         key = (*self.key, "places of ids")
-        places: IdHashIndex | None = self._store.get(key)
-        if places is None and self._lookups * INDEX_LOOKUP_ROW_COST < self.rows:
+        if self._lookups * INDEX_LOOKUP_ROW_COST < self.rows and self._store.get(key) is None:
             self._lookups += 1
             [literal] = sql_literals(pa.array([id_]))
             return self.positions(f"`id` = {literal}")
-        if places is None:
-            places = IdHashIndex.of(self.column("id"))
-            self._store.keep(key, places)
+        places = self._store.cached(key, lambda: IdHashIndex.of(self.column("id")))
         return places.find(id_, self.column("id"))
 
     def addresses(self) -> RowAddressMap:
         """Return where rows are."""
-        key = (*self.key, "addresses")
-        found: RowAddressMap | None = self._store.get(key)
-        if found is None:
-            found = self.address_map()
-            self._store.keep(key, found)
-        return found
+        return self._store.cached((*self.key, "addresses"), self.address_map)
 
     def open(self) -> AbstractContextManager[Any]:
         """Return the Lance handle of the version, and count the read."""

@@ -20,36 +20,19 @@ from omnigraph.lang.query_tree import ComparisonOperator
 Operand: TypeAlias = pa.Array | pa.ChunkedArray | pa.Scalar
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-_ARROW_COMPARE: Mapping[ComparisonOperator, Callable[..., Any]] = MappingProxyType(
-    {
-        ComparisonOperator.EQ: pc.equal,
-        ComparisonOperator.NE: pc.not_equal,
-        ComparisonOperator.LT: pc.less,
-        ComparisonOperator.LE: pc.less_equal,
-        ComparisonOperator.GT: pc.greater,
-        ComparisonOperator.GE: pc.greater_equal,
-    }
+_COMPARE: Mapping[ComparisonOperator, tuple[Callable[..., Any], Callable[..., Any]]] = (
+    MappingProxyType(
+        {
+            ComparisonOperator.EQ: (pc.equal, np.equal),
+            ComparisonOperator.NE: (pc.not_equal, np.not_equal),
+            ComparisonOperator.LT: (pc.less, np.less),
+            ComparisonOperator.LE: (pc.less_equal, np.less_equal),
+            ComparisonOperator.GT: (pc.greater, np.greater),
+            ComparisonOperator.GE: (pc.greater_equal, np.greater_equal),
+        }
+    )
 )
-_NUMPY_COMPARE: Mapping[ComparisonOperator, Callable[..., Any]] = MappingProxyType(
-    {
-        ComparisonOperator.EQ: np.equal,
-        ComparisonOperator.NE: np.not_equal,
-        ComparisonOperator.LT: np.less,
-        ComparisonOperator.LE: np.less_equal,
-        ComparisonOperator.GT: np.greater,
-        ComparisonOperator.GE: np.greater_equal,
-    }
-)
-_MIRRORED: Mapping[ComparisonOperator, ComparisonOperator] = MappingProxyType(
-    {
-        ComparisonOperator.EQ: ComparisonOperator.EQ,
-        ComparisonOperator.NE: ComparisonOperator.NE,
-        ComparisonOperator.LT: ComparisonOperator.GT,
-        ComparisonOperator.LE: ComparisonOperator.GE,
-        ComparisonOperator.GT: ComparisonOperator.LT,
-        ComparisonOperator.GE: ComparisonOperator.LE,
-    }
-)
+"""The functions of Arrow and of NumPy."""
 _MAX_EXACT_FLOAT = 2**53
 
 
@@ -58,14 +41,14 @@ def compare(left: Operand, operator: ComparisonOperator, right: Operand, rows: i
     one, other = _cast_to_common_type(left, right)
     if one.type != other.type and _is_number(one.type):
         return _compare_with_floats(one, operator, other, rows)
-    return to_mask(_ARROW_COMPARE[operator](one, other), rows)
+    return to_mask(_COMPARE[operator][0](one, other), rows)
 
 
-def to_mask(found: Operand, rows: int) -> Mask:
+def to_mask(column: Operand, rows: int) -> Mask:
     """Return a Boolean column as a mask; null does not match."""
-    if isinstance(found, pa.Scalar):
-        return np.full(rows, bool(found.as_py()))
-    filled = pc.fill_null(found, False)
+    if isinstance(column, pa.Scalar):
+        return np.full(rows, bool(column.as_py()))
+    filled = pc.fill_null(column, False)
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.bool_)
 
 
@@ -122,16 +105,16 @@ def _compare_with_floats(
     left: Operand, operator: ComparisonOperator, right: Operand, rows: int
 ) -> Mask:
     """Compare integers that 64-bit floats cannot hold with floats, on whichever side they are."""
+    integers, floats, sign = _broadcast(left, rows), _broadcast(right, rows), 1
     if pa.types.is_floating(left.type):
-        return _compare_with_floats(right, _MIRRORED[operator], left, rows)
-    integers, floats = _broadcast(left, rows), _broadcast(right, rows)
-    known = np.asarray(integers.is_valid()) & np.asarray(floats.is_valid())
+        integers, floats, sign = floats, integers, -1
+    valid = np.asarray(integers.is_valid()) & np.asarray(floats.is_valid())
     order = np.zeros(rows, np.int8)
-    order[known] = _compare_integers_with_floats(
-        integers.filter(pa.array(known)).to_numpy(zero_copy_only=False),
-        floats.filter(pa.array(known)).to_numpy(zero_copy_only=False),
+    order[valid] = _compare_integers_with_floats(
+        integers.filter(pa.array(valid)).to_numpy(zero_copy_only=False),
+        floats.filter(pa.array(valid)).to_numpy(zero_copy_only=False),
     )
-    held: Mask = known & _NUMPY_COMPARE[operator](order, 0)
+    held: Mask = valid & _COMPARE[operator][1](sign * order, 0)
     return held
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import assert_never
 
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
@@ -42,8 +41,8 @@ class ExpansionCost:
     @property
     def probes_cost(self) -> float:
         """What it takes to find the edges through indexes, scanning what they do not cover."""
-        found = self.frontier * self.edges / max(1, self.nodes)
-        looked_up = self.frontier * PROBED_NODE_COST + found * PROBED_EDGE_COST
+        matches = self.frontier * self.edges / max(1, self.nodes)
+        looked_up = self.frontier * PROBED_NODE_COST + matches * PROBED_EDGE_COST
         return PROBE_COST + looked_up + (1 - self.covered) * self.edges * SCANNED_EDGE_COST
 
     @property
@@ -95,8 +94,6 @@ def estimate_rows(operator: op.PlanOperator, snapshot: Snapshot) -> float:
             return max(1.0, estimate_rows(source, snapshot) ** 0.5) if keys else 1.0
         case op.SortRows() | op.SortColumns() | op.Project() | op.Distinct():
             return estimate_rows(operator.input, snapshot)
-        case _ as unreachable:
-            assert_never(unreachable)
 
 
 def _row_count(snapshot: Snapshot, kind: TypeKind, name: str) -> float:

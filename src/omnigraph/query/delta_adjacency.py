@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +36,9 @@ class PositionMap:
         if not len(self.removed):
             return old
         before = np.searchsorted(self.removed, old, side="right")
-        found = old - before
-        found[self.removed[np.maximum(before - 1, 0)] == old] = -1
-        return _replace_matching(found, old, *self.moved)
+        new = old - before
+        new[self.removed[np.maximum(before - 1, 0)] == old] = -1
+        return _replace_matching(new, old, *self.moved)
 
     def shift_kept(self, old: Positions) -> Positions:
         """Return the new positions of rows that are neither gone nor moved."""
@@ -50,23 +51,23 @@ class PositionMap:
         if not len(self.removed):
             return np.where(new < self.shared, new, -1)
         gaps = self.removed - np.arange(len(self.removed))
-        found = new + np.searchsorted(gaps, new, side="right")
+        old = new + np.searchsorted(gaps, new, side="right")
         olds, news = self.moved
         order = np.argsort(news)
         return _replace_matching(
-            np.where(new < self.shared, found, -1), new, news[order], olds[order]
+            np.where(new < self.shared, old, -1), new, news[order], olds[order]
         )
 
 
 def _replace_matching(
-    found: Positions, keys: Positions, wanted: Positions, values: Positions
+    targets: Positions, keys: Positions, moved: Positions, values: Positions
 ) -> Positions:
     """Put values where keys are among those wanted, which are in order."""
-    if len(wanted):
-        places = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
-        hits = wanted[places] == keys
-        found[hits] = values[places[hits]]
-    return found
+    if len(moved):
+        places = np.minimum(np.searchsorted(moved, keys), len(moved) - 1)
+        hits = moved[places] == keys
+        targets[hits] = values[places[hits]]
+    return targets
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,8 @@ class DeltaAdjacency:
         )
         old = np.searchsorted(starts, places, side="right") - 1
         here, there, edges = (
-            np.concatenate([shift.to_new(found.astype(np.int64)), new])
-            for shift, found, new in (
+            np.concatenate([shift.to_new(positions.astype(np.int64)), new])
+            for shift, positions, new in (
                 (self.here, old, self.added.here),
                 (self.there, base.nodes[places], self.added.there),
                 (self.edges, base.edges[places], self.added.edges),
@@ -176,15 +177,15 @@ class DeltaAdjacency:
     def neighbours(self, positions: Positions) -> EdgeTuples:
         """Return every edge of the given nodes."""
         old = self.here.to_old(positions)
-        known = np.flatnonzero(old >= 0)
-        rows, nodes, edges = self.base.neighbours(old[known])
+        old_rows = np.flatnonzero(old >= 0)
+        rows, nodes, edges = self.base.neighbours(old[old_rows])
         nodes, edges = self.there.to_new(nodes), self.edges.to_new(edges)
         left = (nodes >= 0) & (edges >= 0)
         more = self.added.neighbours(positions)
-        found = known[rows[left]], nodes[left], edges[left]
+        kept = old_rows[rows[left]], nodes[left], edges[left]
         if not len(more[0]):
-            return found
-        rows, nodes, edges = (np.concatenate(pair) for pair in zip(found, more, strict=True))
+            return kept
+        rows, nodes, edges = (np.concatenate(pair) for pair in zip(kept, more, strict=True))
         order = np.argsort(rows, kind="stable")
         return rows[order], nodes[order], edges[order]
 
@@ -204,10 +205,14 @@ class DeltaAdjacency:
         if self._asks_much(here):
             return self.whole.connects(here, there)
         rows, nodes, _ = self.neighbours(here)
-        found = np.zeros(len(here), np.bool_)
-        found[rows[nodes == there[rows]]] = True
-        return found
+        hits = np.zeros(len(here), np.bool_)
+        hits[rows[nodes == there[rows]]] = True
+        return hits
 
     def _asks_much(self, positions: Positions) -> bool:
         """Return whether enough nodes are requested to merge all edges."""
         return 8 * len(positions) > self.sizes[0] or self.merged_cache.get(self) is not None
+
+
+AdjacencyIndex: TypeAlias = CsrAdjacency | DeltaAdjacency
+"""The edges of one type in one direction, however they are kept."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -84,9 +84,7 @@ class Engine:
         settings: QuerySettings | None = None,
     ) -> Result:
         """Run one read query of a text on a snapshot."""
-        plan = self.plan(snapshot, source, name)
-        bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
+        plan, execution = self._prepare(snapshot, source, parameters, name, settings)
         with execution.budget.kept():
             columns = _ResultColumns(execution).of(plan.root)
         types = {column.name: column.type for column in plan.columns}
@@ -105,12 +103,10 @@ class Engine:
 
         Groups and different rows have to be made first; everything else takes little memory.
         """
-        plan = self.plan(snapshot, source, name)
-        bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
+        plan, execution = self._prepare(snapshot, source, parameters, name, settings)
         with execution.budget.kept(streams=True):
-            rows, made = _ResultColumns(execution).parts(plan.root)
-        parts = _ResultBatches(made, execution.budget)
+            rows, batches = _ResultColumns(execution).parts(plan.root)
+        parts = _ResultBatches(batches, execution.budget)
         types = {column.name: column.type for column in plan.columns}
         tables = (pa.table({name: part[name] for name in types}) for part in parts)
         return ResultStream(plan.name, types, snapshot.commit_id, rows, tables)
@@ -128,25 +124,26 @@ class Engine:
         settings: QuerySettings | None = None,
     ) -> Explanation:
         """Run a query and return measurements."""
-        plan = self.plan(snapshot, source, name)
-        bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
+        plan, execution = self._prepare(snapshot, source, parameters, name, settings)
         execution.trace = {}
         with execution.budget.kept():
             _ResultColumns(execution).of(plan.root)
         return explain_plan(plan, snapshot, self.store, execution.trace)
 
-    def _execution(
+    def _prepare(
         self,
         snapshot: Snapshot,
-        plan: ReadPlan,
-        parameters: Mapping[str, Any],
-        settings: QuerySettings,
-    ) -> Execution:
+        source: str,
+        parameters: Mapping[str, Any] | None,
+        name: str | None,
+        settings: QuerySettings | None,
+    ) -> tuple[ReadPlan, Execution]:
+        plan = self.plan(snapshot, source, name)
+        values, settings = bind_parameters(plan.parameters, parameters), settings or QuerySettings()
         tables: dict[str, TypeTable] = {}
         embed = QueryEmbeddings(self.embedder).of
         search = SearchEvaluator(self.store, None, embed, self.words, settings.few)
-        evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
+        evaluator = Evaluator(values, datetime.now(UTC), tables, search)
         search.depth = max_result_rows(plan.root, evaluator)
         execution = Execution(
             snapshot=snapshot,
@@ -158,14 +155,14 @@ class Engine:
             tables=tables,
         )
         evaluator.paths = ShortestPaths(execution.expansion, tables, execution.budget)
-        return execution
+        return plan, execution
 
     def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
         """Return the plan of a query; one made for the same schema and scope is made no more."""
         key = (snapshot.head.schema_hash, snapshot.scope, source, name)
-        known = self._plans.get(key)
-        if known is not None:
-            return known
+        cached = self._plans.get(key)
+        if cached is not None:
+            return cached
         plan = compile_query(snapshot.catalog, source, name)
         if not isinstance(plan, ReadPlan):
             message = f"query '{plan.name}' changes data; run it as a mutation"
@@ -202,9 +199,9 @@ class _ResultColumns:
     def of(self, operator: op.ResultOperator, *, distinct: bool = False) -> dict[str, pa.Array]:
         """Return the columns of an operator by name; `distinct` rows may be left out elsewhere."""
         begun = self.execution.now()
-        found = self._of(operator, distinct=distinct)
-        self.execution.note(operator, _column_length(found), begun)
-        return found
+        columns = self._of(operator, distinct=distinct)
+        self.execution.note(operator, _column_length(columns), begun)
+        return columns
 
     def _of(self, operator: op.ResultOperator, *, distinct: bool) -> dict[str, pa.Array]:
         evaluator = self.execution.evaluator
@@ -224,28 +221,31 @@ class _ResultColumns:
                 self._check_size("Aggregate", keys, frame)
                 return compute_aggregates(operator, frame, evaluator)
             case op.Distinct(input=source):
-                return _distinct_rows(self.of(source, distinct=True))
+                result = self.of(source, distinct=True)
+                _, first = group_rows(result.values(), _column_length(result))
+                return _take_rows(result, first)
             case op.SortColumns(input=source, keys=keys, tie_break=ties):
-                found = self.of(source)
-                wanted = [(column_values(found[key.name]), key.descending) for key in keys]
-                wanted += [(column_values(found[name]), False) for name in ties]
-                order = Sorter(wanted, self.execution.tick).order(np.arange(_column_length(found)))
+                result = self.of(source)
+                sort_keys = [(column_values(result[key.name]), key.descending) for key in keys]
+                sort_keys += [(column_values(result[name]), False) for name in ties]
+                order = Sorter(sort_keys, self.execution.tick).order(
+                    np.arange(_column_length(result))
+                )
                 for name in {key.name for key in keys} & _ranking_columns(source):
-                    order = order[np.asarray(found[name].is_valid())[order]]
-                return _take_rows(found, order)
+                    order = order[np.asarray(result[name].is_valid())[order]]
+                return _take_rows(result, order)
             case op.SliceColumns(input=source):
-                found = self.of(source)
-                start, stop = slice_bounds(operator, _column_length(found), evaluator)
-                return _take_rows(found, np.arange(start, stop))
-            case _ as unreachable:
-                assert_never(unreachable)
+                result = self.of(source)
+                start, stop = slice_bounds(operator, _column_length(result), evaluator)
+                return _take_rows(result, np.arange(start, stop))
 
     def parts(self, root: op.ResultOperator) -> tuple[int, Iterator[dict[str, pa.Array]]]:
         """Return how many rows there are, and their columns, some rows at a time."""
         if not isinstance(root, op.Project):
-            found = self.of(root)
-            return _column_length(found), (
-                _slice_rows(found, at) for at in _batch_starts(_column_length(found))
+            columns = self.of(root)
+            return _column_length(columns), (
+                {name: column.slice(at, STREAM_BATCH_ROWS) for name, column in columns.items()}
+                for at in _batch_starts(_column_length(columns))
             )
         self._fuse(root.input, root.columns)
         frame = self.execution.rows(root.input, _variables(root.columns))
@@ -270,12 +270,12 @@ class _ResultColumns:
             or not self.execution.evaluator.is_at_hand(references)
         ):
             return self._project(columns, frame)
-        found: dict[str, list[pa.Array]] = {column.name: [] for column in columns}
+        chunks_by_name: dict[str, list[pa.Array]] = {column.name: [] for column in columns}
         for part in chunk_slices(frame.rows, STEP_ROWS):
             self.execution.budget.check("Project")
-            for name, column in self._project(columns, frame.part(part)).items():
-                found[name].append(column)
-        return {name: pa.chunked_array(chunks) for name, chunks in found.items()}
+            for name, column in self._project(columns, frame.take(part)).items():
+                chunks_by_name[name].append(column)
+        return {name: pa.chunked_array(chunks) for name, chunks in chunks_by_name.items()}
 
     def _check_size(
         self, operator: str, columns: tuple[op.OutputColumn, ...], frame: Frame
@@ -341,16 +341,6 @@ def _take_rows(columns: Mapping[str, pa.Array], order: np.ndarray) -> dict[str, 
     return {name: column.take(pa.array(order)) for name, column in columns.items()}
 
 
-def _slice_rows(columns: Mapping[str, pa.Array], at: int) -> dict[str, pa.Array]:
-    return {name: column.slice(at, STREAM_BATCH_ROWS) for name, column in columns.items()}
-
-
 def _batch_starts(rows: int) -> range:
     """Return where parts begin; no rows are one part, which has the types."""
     return range(0, max(rows, 1), STREAM_BATCH_ROWS)
-
-
-def _distinct_rows(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    """Return each row once, where it first appears."""
-    _, first = group_rows(columns.values(), _column_length(columns))
-    return _take_rows(columns, first)

@@ -26,8 +26,8 @@ def exact_product(one: Weights, other: Weights) -> Weights:
     """Return the products of two arrays, number by number."""
     if max_magnitude(one) * max_magnitude(other) > MAX_I64:
         one, other = one.astype(object), other.astype(object)
-    found: Weights = one * other
-    return found
+    products: Weights = one * other
+    return products
 
 
 def exact_sum(values: Weights) -> int:
@@ -50,8 +50,8 @@ def sum_by_group(groups: Positions, values: Weights, count: int) -> Weights:
     high, low = (
         _add_by_group(groups, half, np.zeros(count, np.int64)) for half in _split_halves(values)
     )
-    found: Weights = (high.astype(object) << _LOW_BITS) + low.astype(object)
-    return found
+    sums: Weights = (high.astype(object) << _LOW_BITS) + low.astype(object)
+    return sums
 
 
 def sum_neighbour_weights(weights: Weights, starts: Positions, nodes: npt.NDArray[Any]) -> Weights:
@@ -64,8 +64,8 @@ def sum_neighbour_weights(weights: Weights, starts: Positions, nodes: npt.NDArra
     kind = np.int64 if max_magnitude(weights) * degree <= MAX_I64 else object
     running = np.zeros(len(nodes) + 1, kind)
     np.cumsum(weights[nodes].astype(kind, copy=False), out=running[1:])
-    found: Weights = np.diff(running[starts])
-    return found
+    sums: Weights = np.diff(running[starts])
+    return sums
 
 
 def max_magnitude(values: Weights) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import numpy as np
@@ -73,6 +73,8 @@ class Execution:
     """The part of a scan that is looked at, while only some rows are wanted."""
     used_expansions: dict[int, set[ExpandMode]] = field(default_factory=dict)
     """How operators followed edges."""
+    outer: Frame | None = None
+    """Of a negated pattern: the rows of the enclosing one, with their numbers."""
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -89,13 +91,14 @@ class Execution:
         With `weigh`, rows that differ only in what is not needed may be counted instead of made.
         With `most`, a sort may leave out rows after that number.
         """
+        if isinstance(operator, op.OuterRow):
+            assert self.outer is not None, "a negation starts from the rows it is asked about"
+            return self.outer
         self.budget.check(type(operator).__name__)
         begun = self.now()
         match operator:
             case op.Scan():
                 frame = self.scanned.get(id(operator)) or self._scan(operator)
-            case op.OuterRow():
-                raise AssertionError("a negation starts from the rows it is asked about")
             case op.Expand():
                 frame = self._expand(operator, needed, weigh=weigh)
             case op.SemiJoin():
@@ -103,11 +106,11 @@ class Execution:
             case op.Cross():
                 frame = self._cross(operator, needed)
             case op.Filter(input=source, predicate=predicate):
-                wanted = needed | predicate_variables(predicate)
+                used = needed | predicate_variables(predicate)
                 if isinstance(source, op.Cross) and not _has_text_search(predicate):
-                    frame = self._filtered_cross(source, wanted, predicate)
+                    frame = self._filtered_cross(source, used, predicate)
                 else:
-                    frame = self._filtered(self.rows(source, wanted, weigh=weigh), (predicate,))
+                    frame = self._filtered(self.rows(source, used, weigh=weigh), (predicate,))
             case op.AntiJoin():
                 frame = self._anti_join(operator, needed, weigh=weigh)
             case op.SortRows():
@@ -169,11 +172,11 @@ class Execution:
         at_hand = self.evaluator.is_at_hand(predicate_refs(predicate))
         if frame.rows <= STEP_ROWS or _has_text_search(predicate) or not at_hand:
             return self.evaluator.mask(predicate, frame)
-        found = np.empty(frame.rows, np.bool_)
+        mask = np.empty(frame.rows, np.bool_)
         for part in chunk_slices(frame.rows, STEP_ROWS):
             self.budget.check("Filter")
-            found[part] = self.evaluator.mask(predicate, frame.part(part))
-        return found
+            mask[part] = self.evaluator.mask(predicate, frame.take(part))
+        return mask
 
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
         self.bind(expand.dst)
@@ -189,7 +192,7 @@ class Execution:
             weighed = self._weighed(expand, source, expansion, needed) if weigh else None
             if weighed is not None:
                 return self._filtered(weighed, expand.predicates)
-            rows, nodes = expansion.reach(starts, expand.hops, from_end=expand.from_end)
+            rows, nodes = expansion.reach(starts, expand.hops, is_reversed=expand.is_reversed)
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
         return self._filtered(source.take(rows).with_columns(new), expand.predicates)
@@ -212,8 +215,8 @@ class Execution:
         totals = None if weights is None else expansion.propagate_weights(weights)
         if totals is None:
             return None
-        found = np.flatnonzero(totals)
-        return Frame(len(found), {name: found}, totals[found])
+        reached = np.flatnonzero(totals)
+        return Frame(len(reached), {name: reached}, totals[reached])
 
     def _close(self, close: op.SemiJoin, needed: set[str], *, weigh: bool) -> Frame:
         counted = self._closed_by_count(close, needed) if weigh else None
@@ -279,25 +282,25 @@ class Execution:
         total, names = left.rows * right.rows, [*left.positions, *right.positions]
         # Two columns more say which row of each side a row is made of.
         self.budget.check("Cross", total, len(names) + 2)
-        found = {name: np.empty(total, np.int64) for name in names}
+        columns = {name: np.empty(total, np.int64) for name in names}
         for part in chunk_slices(total, STEP_ROWS):
             self.budget.check("Cross")
             for name, values in _cross_product_rows(left, right, part).positions.items():
-                found[name][part] = values
-        return Frame(total, found)
+                columns[name][part] = values
+        return Frame(total, columns)
 
     def _filtered_cross(self, cross: op.Cross, needed: set[str], test: Predicate) -> Frame:
         """Return the rows of a cross product that pass a test; others are not kept."""
         begun = self.now()
         left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
         total, size = left.rows * right.rows, 0
-        found = [_cross_product_rows(left, right, slice(0, 0))]
+        frames = [_cross_product_rows(left, right, slice(0, 0))]
         for part in chunk_slices(total, STEP_ROWS):
-            self.budget.check("Filter", size, len(found[0].positions))
-            found.append(self._filtered(_cross_product_rows(left, right, part), (test,)))
-            size += found[-1].rows
+            self.budget.check("Filter", size, len(frames[0].positions))
+            frames.append(self._filtered(_cross_product_rows(left, right, part), (test,)))
+            size += frames[-1].rows
         self.note(cross, total, begun)
-        return Frame.joined(found)
+        return Frame.joined(frames)
 
     def _sort(self, sort: op.SortRows, needed: set[str], most: int | None) -> Frame:
         named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
@@ -319,61 +322,29 @@ class Execution:
         if scan is None:
             return self.rows(operator, needed)
         whole = self.rows(scan, {scan.binding.name})
-        found: list[Frame] = []
+        frames: list[Frame] = []
         at, size = 0, max(most, FIRST_SCAN_ROWS)
-        while not found or (at < whole.rows and sum(f.rows for f in found) < most):
+        while not frames or (at < whole.rows and sum(f.rows for f in frames) < most):
             self.scanned[id(scan)] = whole.take(np.arange(at, min(at + size, whole.rows)))
-            found.append(self.rows(operator, needed))
+            frames.append(self.rows(operator, needed))
             at, size = at + size, size * 4
         del self.scanned[id(scan)]
-        return Frame.joined(found)
+        return Frame.joined(frames)
 
     # --- negation ------------------------------------------------------------------------------
 
     def _anti_join(self, anti: op.AntiJoin, needed: set[str], *, weigh: bool) -> Frame:
-        outer = set(_outer_variables(anti.inner))
-        used = _used_variables(anti.inner) & outer
+        used = _used_variables(anti.inner) & set(op.outer_variables(anti.inner))
         source = self.rows(anti.input, needed | used, weigh=weigh)
         if not source.rows:
             return source
-        asked = source.only(used).with_columns({OUTER_ROW: np.arange(source.rows)})
-        inner = _AntiJoinExecution(self, Frame(asked.rows, asked.positions))
-        found = inner.rows(anti.inner, set(), weigh=True)
+        numbered = source.only(used).with_columns({OUTER_ROW: np.arange(source.rows)})
+        outer = Frame(numbered.rows, numbered.positions)
+        inner = replace(self, outer=outer, scanned={}, used_expansions={})
+        matches = inner.rows(anti.inner, set(), weigh=True)
         kept = np.ones(source.rows, np.bool_)
-        kept[found.positions[OUTER_ROW]] = False
+        kept[matches.positions[OUTER_ROW]] = False
         return source.take(kept)
-
-
-class _AntiJoinExecution(Execution):
-    """The run of a negated pattern, which starts from the rows it is asked about."""
-
-    __slots__ = ("_start",)
-
-    def __init__(self, outer: Execution, start: Frame) -> None:
-        super().__init__(
-            snapshot=outer.snapshot,
-            store=outer.store,
-            topologies=outer.topologies,
-            evaluator=outer.evaluator,
-            budget=outer.budget,
-            mode=outer.mode,
-            tables=outer.tables,
-            trace=outer.trace,
-        )
-        self._start = start
-
-    def rows(
-        self,
-        operator: op.RowOperator,
-        needed: set[str],
-        *,
-        weigh: bool = False,
-        most: int | None = None,
-    ) -> Frame:
-        """Return the rows of an operator, each with the outer row it belongs to."""
-        if isinstance(operator, op.OuterRow):
-            return self._start
-        return super().rows(operator, needed, weigh=weigh, most=most)
 
 
 def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
@@ -404,33 +375,23 @@ def _source_scan(operator: op.RowOperator) -> op.Scan | None:
             return None
 
 
-def _outer_variables(operator: op.RowOperator) -> Iterable[str]:
-    """Return the variables of the enclosing rows."""
-    if isinstance(operator, op.OuterRow):
-        return operator.variables
-    found: set[str] = set()
-    for source in op.operator_inputs(operator):
-        found |= set(_outer_variables(source))  # type: ignore[arg-type]
-    return found
-
-
 def _used_variables(operator: op.PlanOperator) -> set[str]:
     """Return every variable an operator or one below it looks at."""
-    found: set[str] = set()
+    used: set[str] = set()
     match operator:
         case op.Expand(src=src, predicates=predicates):
-            found = {src, *(r.variable for p in predicates for r in predicate_refs(p))}
+            used = {src, *(r.variable for p in predicates for r in predicate_refs(p))}
         case op.SemiJoin(src=src, dst=dst):
-            found = {src, dst}
+            used = {src, dst}
         case op.Filter(predicate=predicate):
-            found = set(predicate_variables(predicate))
+            used = set(predicate_variables(predicate))
         case op.Scan(predicates=predicates):
-            found = {ref.variable for p in predicates for ref in predicate_refs(p)}
+            used = {ref.variable for p in predicates for ref in predicate_refs(p)}
         case _:
             pass
     for source in op.operator_inputs(operator):
-        found |= _used_variables(source)
-    return found
+        used |= _used_variables(source)
+    return used
 
 
 def slice_bounds(

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from omnigraph.plan.expressions import Direction, Hops
 from omnigraph.query import kernels
-from omnigraph.query.adjacency import AdjacencyIndex, CsrAdjacency, EdgeTuples, distinct_pairs
+from omnigraph.query.adjacency import CsrAdjacency, EdgeTuples, distinct_pairs
 from omnigraph.query.column_cache import TypeTable
 from omnigraph.query.cost_model import ExpansionCost
+from omnigraph.query.delta_adjacency import AdjacencyIndex
 from omnigraph.query.exact_integers import Weights, sum_neighbour_weights
 from omnigraph.query.limits import QueryBudget, chunk_slices, run_in_parallel
 from omnigraph.query.topology import Topology, TopologyCache
@@ -65,30 +66,32 @@ class EdgeExpansion:
 
     # --- what is reached -----------------------------------------------------------------------
 
-    def reach(self, positions: Positions, hops: Hops, *, from_end: bool = False) -> ReachedPairs:
+    def reach(self, positions: Positions, hops: Hops, *, is_reversed: bool = False) -> ReachedPairs:
         """Return the nodes reached from each row, each once per row.
 
-        With `from_end`, return the nodes from which each row is reached.
+        With `is_reversed`, return the nodes from which each row is reached.
         """
         hops = self._possible(hops)
         if hops.is_single and self.direction is not Direction.BOTH and self._uses_arrays(positions):
             return self._reach_at_once(positions)
         starts, back = np.unique(positions, return_inverse=True)
-        found = self._from_each(starts, hops, from_end=from_end)
-        self._check(found.edge_count(back))
-        return found.reached(back)
+        adjacency = self._from_each(starts, hops, is_reversed=is_reversed)
+        self._check(adjacency.edge_count(back))
+        return adjacency.reached(back)
 
     def _possible(self, hops: Hops) -> Hops:
         """Return the bounds without hops that edges between different types cannot make."""
         return hops if hops.is_single or self.chains or hops.minimum > 1 else Hops(1, 1)
 
-    def _from_each(self, starts: Positions, hops: Hops, *, from_end: bool = False) -> CsrAdjacency:
+    def _from_each(
+        self, starts: Positions, hops: Hops, *, is_reversed: bool = False
+    ) -> CsrAdjacency:
         """Return the nodes reached from different starts, in order of start and node."""
         sources, nodes = _no_edges()
         if hops.is_single:
             sources, nodes, _ = self._walk(starts)(starts)
         elif self.chains:
-            sources, nodes = self._search(starts, hops, from_end=from_end)
+            sources, nodes = self._search(starts, hops, is_reversed=is_reversed)
         sources, nodes = distinct_pairs(sources, nodes, self._width)
         first = np.searchsorted(sources, np.arange(len(starts) + 1))
         return CsrAdjacency(first, nodes, nodes, self._width, is_simple=True)
@@ -112,14 +115,14 @@ class EdgeExpansion:
 
     def edges_between(self, here: Positions, there: Positions) -> ReachedPairs:
         """Return every edge that connects the nodes of a row: the row, and the edge."""
-        found: list[ReachedPairs] = []
+        pairs: list[ReachedPairs] = []
         for part in chunk_slices(len(here), self._rows_at_once(here)):
             self._check()
             rows, nodes, edges = self.edges(here[part])
             kept = nodes == there[part][rows]
-            found.append((rows[kept] + part.start, edges[kept]))
-            self._check(sum(len(rows) for rows, _ in found))
-        return _concat_pairs(found)
+            pairs.append((rows[kept] + part.start, edges[kept]))
+            self._check(sum(len(rows) for rows, _ in pairs))
+        return _concat_pairs(pairs)
 
     def degrees(self, positions: Positions) -> Positions | None:
         """Return how many different nodes each row reaches by one hop, if that is known at once."""
@@ -178,13 +181,13 @@ class EdgeExpansion:
 
     def connects(self, here: Positions, there: Positions, hops: Hops) -> np.ndarray:
         """Return for each row whether the second node is reached from the first."""
-        found = np.zeros(len(here), np.bool_)
+        hits = np.zeros(len(here), np.bool_)
         if hops.is_single and self._uses_arrays(here):
             for part in chunk_slices(len(here), _MAX_CHUNK_PAIRS):
                 self._check()
                 for adjacency in self._arrays():
-                    found[part] |= adjacency.connects(here[part], there[part])
-            return found
+                    hits[part] |= adjacency.connects(here[part], there[part])
+            return hits
         starts, back = np.unique(here, return_inverse=True)
         return self._from_each(starts, self._possible(hops)).connects(back, there)
 
@@ -250,8 +253,8 @@ class EdgeExpansion:
         def neighbours(some: Positions) -> EdgeTuples:
             return _merge_directions([adjacency.neighbours(some) for adjacency in arrays], some)
 
-        rows, nodes, found = self._in_parts(neighbours, positions, edges, 3)
-        return rows, nodes, found
+        rows, nodes, edge_positions = self._in_parts(neighbours, positions, edges, 3)
+        return rows, nodes, edge_positions
 
     @property
     def _part(self) -> int:
@@ -278,25 +281,25 @@ class EdgeExpansion:
         """
         if pairs <= self._part:
             return make(positions)
-        found = tuple(np.empty(pairs, np.int64) for _ in range(columns))
+        results = tuple(np.empty(pairs, np.int64) for _ in range(columns))
         size = 0
         for part in chunk_slices(len(positions), max(1, self._part * len(positions) // pairs)):
             self._check()
-            made = make(positions[part])
-            end = size + len(made[0])
-            for column, values in zip(found, made, strict=True):
+            part_columns = make(positions[part])
+            end = size + len(part_columns[0])
+            for column, values in zip(results, part_columns, strict=True):
                 column[size:end] = values
-            found[0][size:end] += part.start
+            results[0][size:end] += part.start
             size = end
-        return tuple(column[:size] for column in found)
+        return tuple(column[:size] for column in results)
 
     def _by_probes(self, positions: Positions, columns: int = 3) -> EdgeTuples:
-        found = []
+        directions = []
         if self.direction in (Direction.OUT, Direction.BOTH):
-            found.append(self._probe(positions, ("src", self.src), ("dst", self.dst), columns))
+            directions.append(self._probe(positions, ("src", self.src), ("dst", self.dst), columns))
         if self.direction in (Direction.IN, Direction.BOTH):
-            found.append(self._probe(positions, ("dst", self.dst), ("src", self.src), columns))
-        return _merge_directions(found, positions)
+            directions.append(self._probe(positions, ("dst", self.dst), ("src", self.src), columns))
+        return _merge_directions(directions, positions)
 
     def _probe(
         self,
@@ -311,13 +314,13 @@ class EdgeExpansion:
         ids = nodes.values("id", starts)
         ends = (self.edge, self.src, self.dst)
         self.topologies.spent(ends, self._step(len(starts)).probes_cost)
-        found = self._looked_up(end, ids, far_end) if len(ids) else None
-        if found is None or not found.num_rows:
+        rows = self._looked_up(end, ids, far_end) if len(ids) else None
+        if rows is None or not rows.num_rows:
             empty = np.empty(0, np.int64)
             return empty, empty, empty
-        sources = np.asarray(pc.index_in(found[end], value_set=ids).combine_chunks(), np.int64)
-        targets = far_nodes.positions_of(found[far_end])
-        edges = found["_rowoffset"].to_numpy().astype(np.int64)
+        sources = np.asarray(pc.index_in(rows[end], value_set=ids).combine_chunks(), np.int64)
+        targets = far_nodes.positions_of(rows[far_end])
+        edges = rows["_rowoffset"].to_numpy().astype(np.int64)
         # By source, then neighbour, then edge, as arrays have them.
         order = np.lexsort((edges, targets, sources))
         sources, targets, edges = sources[order], targets[order], edges[order]
@@ -329,22 +332,22 @@ class EdgeExpansion:
     def _looked_up(self, end: str, ids: pa.Array, far_end: str) -> pa.Table:
         """Return the edges with these ends, no more than fit."""
         most = self.budget.memory // _EDGE_BYTES
-        found = self.edge.lookup_with_positions(end, ids, [end, far_end], most + 1)
-        if found.num_rows > most:
-            self._check(found.num_rows, _EDGE_BYTES // 8)
-        return found
+        edges = self.edge.lookup_with_positions(end, ids, [end, far_end], most + 1)
+        if edges.num_rows > most:
+            self._check(edges.num_rows, _EDGE_BYTES // 8)
+        return edges
 
-    def _search(self, starts: Positions, hops: Hops, *, from_end: bool) -> ReachedPairs:
+    def _search(self, starts: Positions, hops: Hops, *, is_reversed: bool) -> ReachedPairs:
         """Search breadth first from each start, a few at a time."""
-        is_plain = self.direction is not Direction.BOTH and (not from_end or hops.minimum == 1)
+        is_plain = self.direction is not Direction.BOTH and (not is_reversed or hops.minimum == 1)
         if len(starts) >= KERNEL_MIN_STARTS and is_plain and self._uses_arrays(starts):
-            found = self._search_all(starts, hops)
-            if found is not None:
-                return found
+            pairs = self._search_all(starts, hops)
+            if pairs is not None:
+                return pairs
         at_once = max(1, _VISITED_BYTES // max(self._width, 1))
         return _concat_pairs(
             [
-                self._search_some(starts[at : at + at_once], hops, at, from_end=from_end)
+                self._search_some(starts[at : at + at_once], hops, at, is_reversed=is_reversed)
                 for at in range(0, len(starts), at_once)
             ]
         )
@@ -359,7 +362,7 @@ class EdgeExpansion:
             kernels.search_breadth_first, arrays, starts, bounds, np.empty(0, np.int64), 1
         ):
             return None
-        found: list[ReachedPairs] = []
+        chunks: list[ReachedPairs] = []
         done = pairs = 0
         while done < len(starts):
             self._check(pairs)
@@ -368,18 +371,18 @@ class EdgeExpansion:
             count, rows, nodes = kernels.search_breadth_first(
                 arrays, some, bounds, seen, _MAX_CHUNK_PAIRS
             )
-            found.append((rows + done, nodes))
+            chunks.append((rows + done, nodes))
             done, pairs = done + count, pairs + len(rows)
-        return _concat_pairs(found)
+        return _concat_pairs(chunks)
 
     def _search_some(
-        self, starts: Positions, hops: Hops, first: int, *, from_end: bool
+        self, starts: Positions, hops: Hops, first: int, *, is_reversed: bool
     ) -> ReachedPairs:
         width = self._width
         visited = np.zeros((len(starts), width), np.bool_)
         rows, nodes = np.arange(len(starts)), starts
         visited[rows, nodes] = True
-        found: list[ReachedPairs] = []
+        reached: list[ReachedPairs] = []
         for hop in range(1, hops.maximum + 1):
             if not len(nodes):
                 break
@@ -387,20 +390,20 @@ class EdgeExpansion:
             loops, others = self._one_hop(rows, nodes)
             if hop == 1:
                 looping = np.isin(rows, loops[0])
-            if hop >= hops.minimum and not from_end:
+            if hop >= hops.minimum and not is_reversed:
                 # A loop leads back to its node once, and not on from there.
-                found.append(loops)
+                reached.append(loops)
             elif hop >= hops.minimum:
                 # Who was one hop short of a start with a loop reaches it by that loop.
                 short = looping[rows]
-                found.append((rows[short], nodes[short]))
+                reached.append((rows[short], nodes[short]))
             rows, nodes = others
             new = ~visited[rows, nodes]
             rows, nodes = rows[new], nodes[new]
             visited[rows, nodes] = True
             if hop >= hops.minimum:
-                found.append((rows, nodes))
-        rows, nodes = distinct_pairs(*_concat_pairs(found), width)
+                reached.append((rows, nodes))
+        rows, nodes = distinct_pairs(*_concat_pairs(reached), width)
         return rows + first, nodes
 
     def _one_hop(self, rows: Positions, nodes: Positions) -> tuple[ReachedPairs, ReachedPairs]:
@@ -417,9 +420,7 @@ class EdgeExpansion:
 
 
 def _concat_pairs(parts: list[ReachedPairs]) -> ReachedPairs:
-    if not parts:
-        return _no_edges()
-    rows, nodes = zip(*parts, strict=True)
+    rows, nodes = zip(_no_edges(), *parts, strict=True)
     return np.concatenate(rows), np.concatenate(nodes)
 
 
@@ -427,11 +428,11 @@ def _no_edges() -> ReachedPairs:
     return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
-def _merge_directions(found: list[EdgeTuples], positions: Positions) -> EdgeTuples:
+def _merge_directions(directions: list[EdgeTuples], positions: Positions) -> EdgeTuples:
     """Return the edges of nodes in both directions, a self-loop once."""
-    if len(found) == 1:
-        return found[0]
-    away, (rows, nodes, edges) = found
+    if len(directions) == 1:
+        return directions[0]
+    away, (rows, nodes, edges) = directions
     others = nodes != positions[rows]
     back = rows[others], nodes[others], edges[others]
     rows, nodes, edges = (np.concatenate(pair) for pair in zip(away, back, strict=True))

@@ -12,7 +12,14 @@ from omnigraph.commit.model import Snapshot
 from omnigraph.plan import ReadPlan
 from omnigraph.plan import operators as op
 from omnigraph.plan.explain import describe_operator
-from omnigraph.plan.expressions import Expression, FunctionCall, property_refs
+from omnigraph.plan.expressions import (
+    Expression,
+    FunctionCall,
+    is_call,
+    property_refs,
+    subexpressions,
+)
+from omnigraph.plan.functions import FunctionArgumentKind, FunctionKind
 from omnigraph.query.column_cache import ColumnCache
 from omnigraph.query.cost_model import estimate_rows
 from omnigraph.query.exact_integers import MAX_I64
@@ -100,7 +107,7 @@ def _order_index(operator: op.PlanOperator, snapshot: Snapshot, store: ColumnCac
     """Return the property whose index may be asked when rows are put in order."""
     if not isinstance(operator, op.SortRows):
         return None
-    for call in (c for key in operator.keys for c in _nearest_calls(key.expression)):
+    for call in (c for key in operator.keys for c in _vector_rankings(key.expression)):
         reference = next(property_refs(call))
         binding = operator.variables[reference.variable]
         table = store.table(snapshot, TypeKind(binding.kind), binding.type_name)
@@ -109,11 +116,11 @@ def _order_index(operator: op.PlanOperator, snapshot: Snapshot, store: ColumnCac
     return None
 
 
-def _nearest_calls(expression: Expression) -> Iterator[FunctionCall]:
-    """Yield the calls of `nearest` to one query for all rows."""
-    if not isinstance(expression, FunctionCall):
-        return
-    if expression.function.name == "nearest" and len(list(property_refs(expression))) == 1:
-        yield expression
-    for argument in expression.arguments:
-        yield from _nearest_calls(argument)
+def _vector_rankings(expression: Expression) -> Iterator[FunctionCall]:
+    """Yield the calls that rank vectors by one query for all rows."""
+    for call in subexpressions(expression):
+        if isinstance(call, FunctionCall) and is_call(call, FunctionKind.RANK):
+            property_, *_ = call.function.arguments
+            is_vector = property_.kind is FunctionArgumentKind.VECTOR_PROPERTY
+            if is_vector and len(list(property_refs(call))) == 1:
+                yield call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -140,21 +140,21 @@ class Evaluator(Constants):
 
     def column(self, expression: Expression, frame: Frame) -> pa.Array:
         """Return the value of an expression for each row."""
-        found = self.operand(expression, frame)
-        return repeat_scalar(found, frame.rows) if isinstance(found, pa.Scalar) else found
+        operand = self.operand(expression, frame)
+        return repeat_scalar(operand, frame.rows) if isinstance(operand, pa.Scalar) else operand
 
     def fetch(self, expressions: Iterable[Expression], frame: Frame) -> None:
         """Read what expressions need of each entity at once, for those who ask next."""
-        wanted: dict[str, dict[str, None]] = {}
+        properties: dict[str, dict[str, None]] = {}
         for expression in expressions:
             for ref in property_refs(expression):
-                wanted.setdefault(ref.variable, {})[ref.property] = None
+                properties.setdefault(ref.variable, {})[ref.property] = None
         self._fetched.clear()
-        for variable, names in wanted.items():
+        for variable, names in properties.items():
             if len(names) > 1:
                 positions = frame.positions[variable]
-                found = self.tables[variable].read_columns(list(names), positions)
-                for name, column in found.items():
+                columns = self.tables[variable].read_columns(list(names), positions)
+                for name, column in columns.items():
                     self._fetched[variable, name] = positions, column
 
     def is_at_hand(self, references: Iterable[PropertyRef]) -> bool:
@@ -180,8 +180,6 @@ class Evaluator(Constants):
                 return self.search.column(expression, frame, self)
             case EdgePath():
                 raise AssertionError("a way along edges has no value")
-            case _ as unreachable:
-                assert_never(unreachable)
 
     def _beside(self, expression: Expression, other: Expression, frame: Frame) -> Operand:
         if not isinstance(expression, Constant):
@@ -202,24 +200,22 @@ class Evaluator(Constants):
             case Compare(left=left, operator=operator, right=right):
                 return self._compare(left, operator, right, frame)
             case IsNull(operand=operand, negated=negated):
-                found = self.column(operand, frame)
-                return to_mask(found.is_valid() if negated else found.is_null(), frame.rows)
+                mask = self.column(operand, frame)
+                return to_mask(mask.is_valid() if negated else mask.is_null(), frame.rows)
             case IsIn(operand=operand, choices=choices):
                 return self._is_in(operand, choices, frame)
             case PredicateCall(call=call):
                 return to_mask(self.search.column(call, frame, self), frame.rows)
             case And(parts=parts):
-                found = np.ones(frame.rows, np.bool_)
+                mask = np.ones(frame.rows, np.bool_)
                 for part in parts:
-                    found &= self.mask(part, frame)
-                return found
+                    mask &= self.mask(part, frame)
+                return mask
             case Or(parts=parts):
-                found = np.zeros(frame.rows, np.bool_)
+                mask = np.zeros(frame.rows, np.bool_)
                 for part in parts:
-                    found |= self.mask(part, frame)
-                return found
-            case _ as unreachable:
-                assert_never(unreachable)
+                    mask |= self.mask(part, frame)
+                return mask
 
     def _compare(
         self, left: Expression, operator: ComparisonOperator, right: Expression, frame: Frame
@@ -239,11 +235,11 @@ class Evaluator(Constants):
         whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
         owners = pc.list_parent_indices(whole)
         items = pc.list_flatten(whole)
-        wanted = needle if isinstance(needle, pa.Scalar) else needle.take(owners)
-        hits = compare(items, ComparisonOperator.EQ, wanted, len(items))
-        found = np.zeros(frame.rows, np.bool_)
-        found[np.asarray(owners)[hits]] = True
-        return found
+        needles = needle if isinstance(needle, pa.Scalar) else needle.take(owners)
+        hits = compare(items, ComparisonOperator.EQ, needles, len(items))
+        mask = np.zeros(frame.rows, np.bool_)
+        mask[np.asarray(owners)[hits]] = True
+        return mask
 
     def _is_in(self, operand: Expression, choices: Expression, frame: Frame) -> Mask:
         if isinstance(choices, PropertyRef):
@@ -254,15 +250,15 @@ class Evaluator(Constants):
             return np.zeros(frame.rows, np.bool_)
         column = self.operand(operand, frame)
         element = choices.type.element
-        wanted = [value for value in values if value is not None]
-        if len(wanted) > HASHED_IN_LIST_SIZE and element.text and isinstance(column, pa.Array):
-            return to_mask(pc.is_in(column, value_set=to_column(wanted, element)), frame.rows)
-        found = np.zeros(frame.rows, np.bool_)
-        for value in wanted:
-            found |= compare(
+        present = [value for value in values if value is not None]
+        if len(present) > HASHED_IN_LIST_SIZE and element.text and isinstance(column, pa.Array):
+            return to_mask(pc.is_in(column, value_set=to_column(present, element)), frame.rows)
+        mask = np.zeros(frame.rows, np.bool_)
+        for value in present:
+            mask |= compare(
                 column, ComparisonOperator.EQ, _in_list_scalar(value, element), frame.rows
             )
-        return found
+        return mask
 
 
 def _in_list_scalar(value: Any, type_: PropertyType) -> pa.Scalar:  # noqa: ANN401 - of the type

@@ -27,18 +27,15 @@ class Frame:
     positions: Mapping[str, Positions] = field(default_factory=dict)
     weights: Weights | None = None
 
-    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Frame:
-        """Return chosen rows, by number or by mask."""
+    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Frame:
+        """Return chosen rows, by number or by mask; a range of them is not copied."""
         columns = {name: values[index] for name, values in self.positions.items()}
         weights = None if self.weights is None else self.weights[index]
-        rows = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
+        if isinstance(index, slice):
+            rows = len(range(*index.indices(self.rows)))
+        else:
+            rows = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
         return Frame(rows, columns, weights)
-
-    def part(self, rows: slice) -> Frame:
-        """Return a range of rows, without a copy."""
-        columns = {name: values[rows] for name, values in self.positions.items()}
-        weights = None if self.weights is None else self.weights[rows]
-        return Frame(len(range(*rows.indices(self.rows))), columns, weights)
 
     def with_columns(self, columns: Mapping[str, Positions]) -> Frame:
         """Return the same rows with more variables."""
@@ -71,8 +68,3 @@ class Frame:
         names = frames[0].positions
         columns = {n: np.concatenate([f.positions[n] for f in frames]) for n in names}
         return cls(sum(frame.rows for frame in frames), columns)
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory the rows take."""
-        return sum(values.nbytes for values in self.positions.values())

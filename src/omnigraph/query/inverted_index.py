@@ -47,20 +47,20 @@ class TextSegment:
             np.concatenate([nothing, *(part[i] for part in parts)]) for i in range(3)
         )
         del parts
-        found = pa.array(list(analyser.stems), pa.string())
-        alphabet = pc.array_sort_indices(found)
-        rank = np.empty(len(found), np.int32)
-        rank[np.asarray(alphabet)] = np.arange(len(found), dtype=np.int32)
+        terms = pa.array(list(analyser.stems), pa.string())
+        alphabet = pc.array_sort_indices(terms)
+        rank = np.empty(len(terms), np.int32)
+        rank[np.asarray(alphabet)] = np.arange(len(terms), dtype=np.int32)
         numbers = rank[stems]
         order = np.argsort(numbers, kind="stable")
-        starts = np.zeros(len(found) + 1, np.int64)
-        np.cumsum(np.bincount(numbers, minlength=len(found)), out=starts[1:])
+        starts = np.zeros(len(terms) + 1, np.int64)
+        np.cumsum(np.bincount(numbers, minlength=len(terms)), out=starts[1:])
         lengths = np.bincount(rows, minlength=total).astype(np.int32)
         numbers, rows = numbers[order], rows[order]
         first = np.ones(len(rows), np.bool_)
         first[1:] = (numbers[1:] != numbers[:-1]) | (rows[1:] != rows[:-1])
-        documents = np.bincount(numbers[first], minlength=len(found)).astype(np.int32)
-        return cls(found.take(alphabet), starts, rows, places[order], documents, lengths)
+        documents = np.bincount(numbers[first], minlength=len(terms)).astype(np.int32)
+        return cls(terms.take(alphabet), starts, rows, places[order], documents, lengths)
 
     @property
     def nbytes(self) -> int:
@@ -82,13 +82,13 @@ class TextSegment:
     def close(self, word: str, edits: int) -> Positions:
         """Return the words within an edit distance: inserted, removed or replaced."""
         sizes = np.asarray(pc.utf8_length(self.words))
-        found = [np.empty(0, np.int64)]
+        matches = [np.empty(0, np.int64)]
         for size in np.unique(sizes[np.abs(sizes - len(word)) <= edits]).tolist():
             numbers = np.flatnonzero(sizes == size)
             others = "".join(self.words.take(pa.array(numbers)).to_pylist())
             letters = np.frombuffer(others.encode("utf-32-le"), np.uint32).reshape(-1, size)
-            found.append(numbers[_edit_distances(word, letters) <= edits])
-        return np.concatenate(found)
+            matches.append(numbers[_edit_distances(word, letters) <= edits])
+        return np.concatenate(matches)
 
 
 def _edit_distances(word: str, letters: npt.NDArray[np.uint32]) -> TermNumbers:

@@ -34,8 +34,8 @@ class CompiledKernel(Generic[_P, _R]):
         """Run the loop, compiling it first where that was not done yet."""
         with self._making:
             dispatcher = self._dispatcher
-        found: _R = dispatcher(*args, **kwargs)
-        return found
+        result: _R = dispatcher(*args, **kwargs)
+        return result
 
     def is_ready(self, *args: Any, seconds: float | None) -> bool:  # noqa: ANN401 - as it is called
         """Return whether the loop is compiled for such arguments, after waiting some seconds.
@@ -105,13 +105,13 @@ def group_by_key(keys: Numbers, order: Numbers, starts: Numbers) -> Numbers:
 
     `starts` says where each key begins, and is used up.
     """
-    found = np.empty_like(order)
+    grouped = np.empty_like(order)
     for place in range(len(order)):
         member = order[place]
         key = keys[member]
-        found[starts[key]] = member
+        grouped[starts[key]] = member
         starts[key] += 1
-    return found
+    return grouped
 
 
 @CompiledKernel
@@ -129,7 +129,7 @@ def count_common_neighbours(
     """
     starts, nodes = one
     other_starts, other_nodes = other
-    found = np.zeros(len(here), np.int64)
+    counts = np.zeros(len(here), np.int64)
     mark = 0
     for row in range(len(here)):
         if row == 0 or there[row] != there[row - 1]:
@@ -139,8 +139,8 @@ def count_common_neighbours(
         count = 0
         for place in range(starts[here[row]], starts[here[row] + 1]):
             count += marks[nodes[place]] == mark
-        found[row] = count
-    return found
+        counts[row] = count
+    return counts
 
 
 @CompiledKernel
@@ -162,7 +162,7 @@ def search_breadth_first(
     """
     starts, nodes = arrays
     minimum, maximum = bounds
-    rows, found = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    rows, reached = np.empty(1024, np.int64), np.empty(1024, np.int64)
     queue = np.empty(1024, np.int64)
     size = done = effort = 0
     while done < len(begin) and size + effort // 64 <= max_nodes:
@@ -194,11 +194,11 @@ def search_breadth_first(
                     if returned:
                         if size == len(rows):
                             rows = np.concatenate((rows, np.empty_like(rows)))
-                            found = np.concatenate((found, np.empty_like(found)))
-                        rows[size], found[size] = done, target
+                            reached = np.concatenate((reached, np.empty_like(reached)))
+                        rows[size], reached[size] = done, target
                         size += 1
             if stop == last:
                 break
             first = stop
         done += 1
-    return done, rows[:size], found[:size]
+    return done, rows[:size], reached[:size]

@@ -167,7 +167,9 @@ class QueryBudget:
             self.release()
             if not isinstance(error, MemoryError):
                 raise
-            raise self._too_much("the query needs more memory than there is", "Query") from error
+            message = "the query needs more memory than there is"
+            limit = self.memory
+            raise QueryLimit(message, code="query_memory", operator="Query", limit=limit) from error
         if not streams:
             self.release()
 
@@ -194,9 +196,6 @@ class QueryBudget:
                 message, code="query_memory_busy", operator=operator, limit=self.pool.limit
             )
         self._held = size
-
-    def _too_much(self, message: str, operator: str) -> QueryLimit:
-        return QueryLimit(message, code="query_memory", operator=operator, limit=self.memory)
 
 
 # ----------------------------------------------------------------------
@@ -234,8 +233,8 @@ def is_spark_engine(engine: str, **limits: float | None) -> bool:
     if engine not in ENGINES:
         message = f"unknown engine '{engine}'; it is one of {', '.join(ENGINES)}"
         raise InvalidInput(message, code="engine_unknown", engine=engine)
-    given = [name for name, value in limits.items() if value is not None]
-    if engine == SPARK_ENGINE and given:
-        message = f"{' and '.join(given)}: the local engine keeps such limits, Spark does not"
-        raise InvalidInput(message, code="engine_unsupported", options=given)
+    options = [name for name, value in limits.items() if value is not None]
+    if engine == SPARK_ENGINE and options:
+        message = f"{' and '.join(options)}: the local engine keeps such limits, Spark does not"
+        raise InvalidInput(message, code="engine_unsupported", options=options)
     return engine == SPARK_ENGINE

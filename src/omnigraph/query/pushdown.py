@@ -61,11 +61,11 @@ def key_lookup(
     members: dict[str, tuple[object, PropertyType]] = {}
     left: list[Predicate] = []
     for predicate in predicates:
-        known = _key_member(predicate, table, evaluator)
-        if known is None or known[0] in members:
+        member = _key_member(predicate, table, evaluator)
+        if member is None or member[0] in members:
             left.append(predicate)
         else:
-            members[known[0]] = known[1]
+            members[member[0]] = member[1]
     if set(members) != set(table.members):
         return None
     return entity_id([members[name] for name in table.members]), left
@@ -81,13 +81,11 @@ def _key_member(
         ) if name in table.members and _is_constant(right):
             value = evaluator.value(right)
             is_exact = isinstance(value, str) if type_.text else type(value) is int
-            return (name, (value, type_)) if is_exact and _is_exact_key_type(type_) else None
+            return (
+                (name, (value, type_)) if is_exact and (type_.text or type_.spec.integer) else None
+            )
         case _:
             return None
-
-
-def _is_exact_key_type(type_: PropertyType) -> bool:
-    return type_.text or type_.spec.integer
 
 
 def _filter_sql(predicate: Predicate, table: TypeTable, evaluator: Evaluator) -> str | None:

@@ -28,21 +28,21 @@ class SparseScores:
     positions: Positions
     scores: Scores
 
-    def numbers(self, asked: Positions) -> Positions:
+    def numbers(self, nodes: Positions) -> Positions:
         """Return which of the scores each of some positions has; -1 for none."""
-        if not len(self.positions) or not len(asked):
-            return np.full(len(asked), -1)
+        if not len(self.positions) or not len(nodes):
+            return np.full(len(nodes), -1)
         last = len(self.positions) - 1
-        if len(asked) <= BINARY_SEARCH_LIMIT:
-            found = np.minimum(np.searchsorted(self.positions, asked), last)
-            return np.where(self.positions[found] == asked, found, -1)
-        number = np.full(max(int(self.positions[-1]), int(asked.max())) + 1, -1)
+        if len(nodes) <= BINARY_SEARCH_LIMIT:
+            places = np.minimum(np.searchsorted(self.positions, nodes), last)
+            return np.where(self.positions[places] == nodes, places, -1)
+        number = np.full(max(int(self.positions[-1]), int(nodes.max())) + 1, -1)
         number[self.positions] = np.arange(last + 1)
-        return number[asked]
+        return number[nodes]
 
-    def at(self, asked: Positions) -> Scores:
+    def at(self, nodes: Positions) -> Scores:
         """Return the score of each of some positions; no number where there is none."""
-        return np.append(self.scores, np.nan)[self.numbers(asked)]
+        return np.append(self.scores, np.nan)[self.numbers(nodes)]
 
 
 DeeperRanks: TypeAlias = Callable[[int, Positions], tuple[Positions, Positions]]
@@ -111,10 +111,6 @@ def distinct_in_order(nodes: Positions) -> Positions:
 def id_sort_ranks(store: ColumnCache, table: TypeTable, positions: Positions) -> Positions:
     """Return numbers in the order of the ids at positions."""
     key = (*table.key, "order of ids")
-    found: Positions | None = store.get(key)
-    if found is None:
-        if len(positions) * ID_RANKS_RATIO < table.rows:
-            return id_ranks(table.values("id", positions))
-        found = id_ranks(table.column("id"))
-        store.keep(key, found)
-    return found[positions]
+    if len(positions) * ID_RANKS_RATIO < table.rows and store.get(key) is None:
+        return id_ranks(table.values("id", positions))
+    return store.cached(key, lambda: id_ranks(table.column("id")))[positions]

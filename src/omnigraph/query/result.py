@@ -169,15 +169,14 @@ def column_types(schema: pa.Schema) -> dict[str, PropertyType]:
 
 def to_stored_types(table: pa.Table, types: Mapping[str, PropertyType]) -> pa.Table:
     """Return rows that were made for other libraries as a result holds them."""
-    columns = {name: _to_stored_column(table[name], type_) for name, type_ in types.items()}
-    return pa.table(columns)
 
+    def convert(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
+        if type_.scalar is not Scalar.DATE_TIME or type_.is_list:
+            return column
+        kind = arrow_type(type_)
+        return pa.chunked_array([c.cast(pa.int64()).view(kind) for c in column.chunks], kind)
 
-def _to_stored_column(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
-    if type_.scalar is not Scalar.DATE_TIME or type_.is_list:
-        return column
-    kind = arrow_type(type_)
-    return pa.chunked_array([c.cast(pa.int64()).view(kind) for c in column.chunks], kind)
+    return pa.table({name: convert(table[name], type_) for name, type_ in types.items()})
 
 
 def _drain_buffer(buffer: BytesIO) -> bytes:

@@ -7,8 +7,8 @@ is never starved.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ ROW_BY_ROW_LIMIT = 1024
 
 @dataclass(slots=True)
 class SearchEvaluator:
-    """Answers search functions for one run of a query.
+    """Evaluates search functions for one run of a query, and keeps what rankings share.
 
     `depth` is how many nodes a `nearest` inside `rrf` ranks: those the result may show. More rows
     than `few` are not all ranked exactly when only the first are shown.
@@ -53,11 +53,11 @@ class SearchEvaluator:
     embed: Callable[[TypeTable, str, Sequence[str]], Mapping[str, npt.NDArray[np.float32]]]
     words: TextIndexCache
     few: int = ROW_BY_ROW_LIMIT
-    _fusions: list[tuple[FunctionCall, FusedRanking]] = field(default_factory=list)
-    _distances: list[tuple[FunctionCall, SparseScores]] = field(default_factory=list)
-    _relevances: dict[tuple[str, int, str, str], SparseScores] = field(default_factory=dict)
-    _firsts: dict[tuple[str, int, str, str], SparseScores] = field(default_factory=dict)
-    _shown: list[tuple[FunctionCall, FusedRanking]] = field(default_factory=list)
+    fusions: list[tuple[FunctionCall, FusedRanking]] = field(default_factory=list)
+    top_fusions: list[tuple[FunctionCall, FusedRanking]] = field(default_factory=list)
+    distances: list[tuple[FunctionCall, SparseScores]] = field(default_factory=list)
+    relevances: dict[tuple[str, int, str, str], SparseScores] = field(default_factory=dict)
+    top_relevances: dict[tuple[str, int, str, str], SparseScores] = field(default_factory=dict)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         """Return the answer for each row."""
@@ -74,9 +74,9 @@ class SearchEvaluator:
         edits = more[0].as_py() if more else DEFAULT_EDITS
         texts, places = self._texts(table, name, positions)
         held, match = np.zeros(frame.rows, np.bool_), call.function.local.load()
-        for wanted, rows in _rows_by_query(query, frame.rows):
-            if wanted is not None and edits is not None:
-                held[rows] = texts.holds(match, wanted, edits)[places[rows]]
+        for text, rows in _rows_by_query(query, frame.rows):
+            if text is not None and edits is not None:
+                held[rows] = texts.holds(match, text, edits)[places[rows]]
         return pa.array(held)
 
     def _texts(
@@ -85,10 +85,15 @@ class SearchEvaluator:
         """Return texts, and which of them those at positions are; few are cut by themselves."""
         if len(positions) * SPARSE_RATIO > table.rows or self.words.known(table, name):
             return self.words.texts(table, name), positions
-        wanted, back = np.unique(positions, return_inverse=True)
-        return TextIndex.of(table.values(name, wanted)), back
+        distinct, back = np.unique(positions, return_inverse=True)
+        return TextIndex.of(table.values(name, distinct)), back
 
     # --- rankings ------------------------------------------------------------------------------
+
+    def ranking(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Ranking:
+        """Return the ranking of some rows that a call names."""
+        ranking: Ranking = call.function.local.load()(self, call, frame, evaluator)
+        return ranking
 
     def best(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
@@ -96,272 +101,322 @@ class SearchEvaluator:
         """Return rows among which are the first by a ranking, ascending; None for all rows."""
         if call.function.kind is not FunctionKind.RANK or frame.rows <= max(self.few, count):
             return None
-        if call.function.name == "nearest":
-            return self._nearest(call, frame, evaluator, count)
-        if call.function.name == "rrf" and self._fuse_heads(call, frame, evaluator, count):
-            return self._shown[-1][1].scored.positions
-        rows, scores = self._first_texts(call, frame, evaluator, count) or self._scored(
-            call, frame, evaluator
-        )
-        best = -scores if call.function.best_is_highest else scores
-        return rows[top_k_candidates(best, best, count)]
-
-    def _first_texts(
-        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
-    ) -> tuple[Positions, Scores] | None:
-        """Return the most relevant texts, when all of a type are ranked; else None."""
-        if call.function.name != "bm25" or isinstance(call.arguments[1], PropertyRef):
-            return None
-        table, name, positions = _search_target(call, frame, evaluator)
-        query = evaluator.value(call.arguments[1])
-        if query is None or positions is not table.everything:
-            return None
-        found = self.words.texts(table, name).first(query, count)
-        self._firsts[(*table.key, name, query)] = found
-        return found.positions, found.scores
-
-    def _scored(
-        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
-    ) -> tuple[Positions, Scores]:
-        """Return the rows that have a score, ascending, and their scores."""
-        found = self._whole(call, frame, evaluator)
-        if found is None:
-            scores = self.scores(call, frame, evaluator)[0]
-            rows = np.flatnonzero(~np.isnan(scores))
-            return rows, scores[rows]
-        variable = _ranked_variable(call)
-        if frame.positions[variable] is evaluator.tables[variable].everything:
-            return found.positions, found.scores
-        numbers = found.numbers(frame.positions[variable])
-        rows = np.flatnonzero(numbers >= 0)
-        return rows, found.scores[numbers[rows]]
-
-    def _whole(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> SparseScores | None:
-        """Return what a ranking gives to all entities of the type, where that is known at once."""
-        if call.function.name == "rrf":
-            return self._fusion(call, frame, evaluator).scored
-        if call.function.name == "bm25" and not isinstance(call.arguments[1], PropertyRef):
-            table, name, _ = _search_target(call, frame, evaluator)
-            query = evaluator.value(call.arguments[1])
-            return NO_SCORES if query is None else self._relevant(table, name, query)
-        return None
-
-    def _nearest(
-        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
-    ) -> Positions | None:
-        """Return rows whose vectors may be the nearest; None for all rows."""
-        if isinstance(call.arguments[1], PropertyRef):
-            return None
-        table, name, positions = _search_target(call, frame, evaluator)
-        query = self._query_vectors(call, frame, evaluator)[0]
-        found = NearestVectors(self.store, table, name).nearest(query, positions, count)
-        if found is None:
-            return None
-        rows, scores = found
-        different, first = np.unique(positions[rows], return_index=True)
-        self._distances.append((call, SparseScores(different, scores[first])))
-        return rows
+        return self.ranking(call, frame, evaluator).best(count)
 
     def scores(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator
     ) -> tuple[Scores, Positions]:
         """Return the score of each row, and a number that breaks ties between scores."""
-        rank: RankFunction = call.function.local.load()
-        return rank(self, call, frame, evaluator)
+        return self.ranking(call, frame, evaluator).scores()
 
-    def relevance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
-        """Return the relevance of a text of each row; one without a match has none."""
-        table, name, positions = _search_target(call, frame, evaluator)
-        scores = np.full(frame.rows, np.nan)
-        for wanted, rows in _rows_by_query(evaluator.operand(call.arguments[1], frame), frame.rows):
-            if wanted is not None:
-                scores[rows] = self._relevant_at(table, name, wanted, positions[rows])
-        return scores
 
-    def _relevant_at(self, table: TypeTable, name: str, query: str, asked: Positions) -> Scores:
-        known = self._firsts.get((*table.key, name, query))
-        scores = known.at(asked) if known is not None else np.full(1, np.nan)
-        if np.isnan(scores).any():
-            scores = self._relevant(table, name, query).at(asked)
-        return scores
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One call of a ranking on the rows of a frame; only `scores` has to be implemented."""
 
-    def _relevant(self, table: TypeTable, name: str, query: str) -> SparseScores:
-        key = (*table.key, name, query)
-        if key not in self._relevances:
-            self._relevances[key] = self.words.texts(table, name).relevance(query)
-        return self._relevances[key]
+    search: SearchEvaluator
+    call: FunctionCall
+    frame: Frame
+    evaluator: Evaluator
+    ranks_first_only: ClassVar[bool] = False
+    """Whether it ranks only as many nodes as are shown when it is part of a fusion."""
+    knows_later_ranks: ClassVar[bool] = False
+    """Whether `later_ranks` is implemented."""
 
-    def distance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
-        """Return distances by the metric of the property; a null has none."""
-        table, name, positions = _search_target(call, frame, evaluator)
+    def scores(self) -> tuple[Scores, Positions]:
+        """Return the score of each row, and a number that breaks ties between scores."""
+        raise NotImplementedError
+
+    def type_scores(self) -> SparseScores | None:
+        """Return the scores of all entities of the type, where these are found at once."""
+        return None
+
+    def later_ranks(self, nodes: Positions) -> tuple[Positions, Positions]:
+        """Return those of some nodes that have a rank, and their ranks among all entities."""
+        raise NotImplementedError
+
+    def best(self, count: int) -> Positions | None:
+        """Return rows among which are the first, ascending; None for all rows."""
+        rows, scores = self.scored_rows()
+        return rows[self._first(scores, count)]
+
+    def _first(self, scores: Scores, count: int) -> Positions:
+        best = -scores if self.call.function.best_is_highest else scores
+        return top_k_candidates(best, best, count)
+
+    @property
+    def variable(self) -> str:
+        """The variable whose nodes are ranked; that of the first, if there are two."""
+        return next(property_refs(self.call)).variable
+
+    @property
+    def is_of_whole_type(self) -> bool:
+        """Whether all entities of the type are ranked."""
+        return (
+            self.frame.positions[self.variable] is self.evaluator.tables[self.variable].everything
+        )
+
+    def scored_rows(self) -> tuple[Positions, Scores]:
+        """Return the rows that have a score, ascending, and their scores."""
+        sparse = self.type_scores()
+        if sparse is None:
+            return self._scored_one_by_one()
+        if self.is_of_whole_type:
+            return sparse.positions, sparse.scores
+        numbers = sparse.numbers(self.frame.positions[self.variable])
+        rows = np.flatnonzero(numbers >= 0)
+        return rows, sparse.scores[numbers[rows]]
+
+    def _scored_one_by_one(self) -> tuple[Positions, Scores]:
+        scores = self.scores()[0]
+        rows = np.flatnonzero(~np.isnan(scores))
+        return rows, scores[rows]
+
+    def order(self) -> Positions:
+        """Return the rows that have a score, best first; ties break by ids."""
+        is_small = self.frame.rows <= ROW_BY_ROW_LIMIT
+        rows, scores = self._scored_one_by_one() if is_small else self.scored_rows()
+        best = -scores if self.call.function.best_is_highest else scores
+        positions, tables = self.frame.positions, self.evaluator.tables
+        named = sorted(name for name in positions if name in tables)
+        ties = [
+            id_sort_ranks(self.search.store, tables[name], positions[name][rows])
+            for name in dict.fromkeys([self.variable, *named])
+        ]
+        return rows[np.lexsort([*reversed(ties), best])]
+
+    def best_in_order(self, count: int) -> Positions | None:
+        """Return the rows of `best` in order; None where these are all rows."""
+        rows = self.search.best(self.call, self.frame, self.evaluator, count)
+        if rows is None:
+            return None
+        return rows[replace(self, frame=self.frame.take(rows)).order()]
+
+    def ranked_nodes(self, variable: str) -> Positions:
+        """Return the different nodes of a variable, best first."""
+        nodes = self.frame.positions[variable]
+        most = self.search.depth if self.ranks_first_only else None
+        count = most or 0
+        while most is not None:
+            order = self.best_in_order(count)
+            if order is None:
+                break
+            # Of what is left out nothing is among the first rows; behind them it may be.
+            first = distinct_in_order(nodes[order[:count]])
+            if len(first) >= most or len(order) < count:
+                return first[:most]
+            count *= 4
+        return distinct_in_order(nodes[self.order()])[:most]
+
+
+class TextRelevance(Ranking):
+    """`bm25`: the relevance of a text of each row; one without a match has none."""
+
+    knows_later_ranks = True
+
+    def scores(self) -> tuple[Scores, Positions]:
+        """Return the relevance of each row."""
+        _, _, positions = _search_target(self.call, self.frame, self.evaluator)
+        query = self.evaluator.operand(self.call.arguments[1], self.frame)
+        scores = np.full(self.frame.rows, np.nan)
+        for text, rows in _rows_by_query(query, self.frame.rows):
+            if text is not None:
+                scores[rows] = self._relevance_at(text, positions[rows])
+        return scores, np.zeros(self.frame.rows, np.int64)
+
+    def type_scores(self) -> SparseScores | None:
+        """Return the relevance of all texts of the type to one query."""
+        if isinstance(self.call.arguments[1], PropertyRef):
+            return None
+        query = self.evaluator.value(self.call.arguments[1])
+        return NO_SCORES if query is None else self._relevance(query)
+
+    def best(self, count: int) -> Positions | None:
+        """Return the most relevant texts, found without the others when all are ranked."""
+        is_property = isinstance(self.call.arguments[1], PropertyRef)
+        query = None if is_property else self.evaluator.value(self.call.arguments[1])
+        if query is None or not self.is_of_whole_type:
+            return super().best(count)
+        first = self._texts.first(query, count)
+        self.search.top_relevances[self._key(query)] = first
+        return first.positions[self._first(first.scores, count)]
+
+    def later_ranks(self, nodes: Positions) -> tuple[Positions, Positions]:
+        """Return those of some nodes whose texts match, and their ranks among all texts."""
+        ranks = np.empty(0, np.int64)
+        query = self.evaluator.value(self.call.arguments[1])
+        if query is None:
+            return ranks, ranks
+        table, _, _ = _search_target(self.call, self.frame, self.evaluator)
+        sparse = self._texts.scored(query, nodes)
+        there, scores = nodes[sparse.scores > 0], sparse.scores[sparse.scores > 0]
+        every = self._texts.above(query, scores.min()) if len(scores) else sparse
+        for node, score in zip(there, scores, strict=True):
+            equal = every.positions[every.scores == score]
+            ids = id_sort_ranks(self.search.store, table, np.append(equal, node))
+            before = np.count_nonzero(every.scores > score) + np.count_nonzero(ids[:-1] < ids[-1])
+            ranks = np.append(ranks, before + 1)
+        return there, ranks
+
+    @property
+    def _texts(self) -> TextIndex:
+        table, name, _ = _search_target(self.call, self.frame, self.evaluator)
+        return self.search.words.texts(table, name)
+
+    def _key(self, query: str) -> tuple[str, int, str, str]:
+        table, name, _ = _search_target(self.call, self.frame, self.evaluator)
+        return (*table.key, name, query)
+
+    def _relevance_at(self, query: str, positions: Positions) -> Scores:
+        first = self.search.top_relevances.get(self._key(query))
+        scores = first.at(positions) if first is not None else np.full(1, np.nan)
+        return self._relevance(query).at(positions) if np.isnan(scores).any() else scores
+
+    def _relevance(self, query: str) -> SparseScores:
+        key, cache = self._key(query), self.search.relevances
+        if key not in cache:
+            cache[key] = self._texts.relevance(query)
+        return cache[key]
+
+
+class VectorDistance(Ranking):
+    """`nearest`: the distance of a vector of each row by the metric of the property."""
+
+    ranks_first_only = True
+    knows_later_ranks = True
+
+    def scores(self) -> tuple[Scores, Positions]:
+        """Return the distance of each row; a null has none."""
+        return self._distances(), np.zeros(self.frame.rows, np.int64)
+
+    def _distances(self) -> Scores:
+        table, name, positions = _search_target(self.call, self.frame, self.evaluator)
         metric = vector_metric(table.type.definition, name)
-        queries = self._query_vectors(call, frame, evaluator)
-        if isinstance(call.arguments[1], PropertyRef):
-            return distances(
-                metric, to_matrix(table.values(name, positions), queries.shape[1]), queries
-            )
-        wanted, back = np.unique(positions, return_inverse=True)
-        known = next((found for other, found in self._distances if other == call), None)
-        scores = known.at(wanted) if known is not None else np.full(1, np.nan)
+        queries = self._query_vectors()
+        size = queries.shape[1]
+        if isinstance(self.call.arguments[1], PropertyRef):
+            return distances(metric, to_matrix(table.values(name, positions), size), queries)
+        nodes, back = np.unique(positions, return_inverse=True)
+        cached = _find_call(self.search.distances, self.call)
+        scores = cached.at(nodes) if cached is not None else np.full(1, np.nan)
         if np.isnan(scores).any():
-            scores = distances(
-                metric, to_matrix(table.values(name, wanted), queries.shape[1]), queries
-            )
-            self._distances.append((call, SparseScores(wanted, scores)))
+            scores = distances(metric, to_matrix(table.values(name, nodes), size), queries)
+            self.search.distances.append((self.call, SparseScores(nodes, scores)))
         return scores[back]
 
-    def _query_vectors(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
+    def best(self, count: int) -> Positions | None:
+        """Return rows whose vectors may be the nearest; None for all rows."""
+        if isinstance(self.call.arguments[1], PropertyRef):
+            return None
+        table, name, positions = _search_target(self.call, self.frame, self.evaluator)
+        query = self._query_vectors()[0]
+        near = NearestVectors(self.search.store, table, name).nearest(query, positions, count)
+        if near is None:
+            return None
+        rows, scores = near
+        nodes, first = np.unique(positions[rows], return_index=True)
+        self.search.distances.append((self.call, SparseScores(nodes, scores[first])))
+        return rows
+
+    def later_ranks(self, nodes: Positions) -> tuple[Positions, Positions]:
+        """Return nothing: in a fusion, nodes behind the first have no rank."""
+        return nodes[:0], nodes[:0]
+
+    def _query_vectors(self) -> Scores:
         """Return the vector to compare with, or one for each row; no numbers where it is null."""
-        [target, *_] = property_refs(call.arguments[0])
-        size, query = target.type.dimension or 0, call.arguments[1]
+        [target, *_] = property_refs(self.call.arguments[0])
+        size, query = target.type.dimension or 0, self.call.arguments[1]
         if isinstance(query, PropertyRef) and not query.type.text:
-            return to_matrix(evaluator.operand(query, frame), size)
+            return to_matrix(self.evaluator.operand(query, self.frame), size)
         values: list[Any]
         if isinstance(query, PropertyRef):
-            values = evaluator.operand(query, frame).to_pylist()
+            values = self.evaluator.operand(query, self.frame).to_pylist()
             # An empty text of an entity is nothing to compare with; asking for one is a mistake.
             texts = [text for text in values if text is not None and text.strip()]
         else:
-            values = [evaluator.value(query)]
+            values = [self.evaluator.value(query)]
             texts = [value for value in values if isinstance(value, str)]
-        table, name, _ = _search_target(call, frame, evaluator)
-        embedded = self.embed(table, name, texts)
+        table, name, _ = _search_target(self.call, self.frame, self.evaluator)
+        embedded = self.search.embed(table, name, texts)
         values = [embedded.get(v) if isinstance(v, str) else v for v in values]
         missing = np.full(size, np.nan)
         rows = [missing if v is None else np.asarray(v, np.float64) for v in values]
         return np.array(rows).reshape(-1, size)
 
-    def fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> FusedRanking:
-        """Return the fusion of two rankings, only of what is shown if that suffices."""
-        shown = next((fusion for known, fusion in self._shown if known == call), None)
-        return shown or self._fusion(call, frame, evaluator)
 
-    def _fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> FusedRanking:
+class RankFusion(Ranking):
+    """`rrf`: the reciprocal rank fusion of two rankings."""
+
+    def scores(self) -> tuple[Scores, Positions]:
+        """Return the fusion of each row, only of what is shown if that suffices."""
+        fusion = _find_call(self.search.top_fusions, self.call) or self._fusion()
+        return fusion.of(self.frame.positions[self.variable])
+
+    def type_scores(self) -> SparseScores | None:
+        """Return the scores of all nodes that either ranking ranks."""
+        return self._fusion().scored
+
+    def best(self, count: int) -> Positions | None:
+        """Return the first of the fusion, from the first of both rankings if these suffice."""
+        fusion = self._fuse_first(count)
+        return super().best(count) if fusion is None else fusion.scored.positions
+
+    @property
+    def _k(self) -> int:
+        arguments = self.call.arguments[2:]
+        return self.evaluator.value(arguments[0]) if arguments else RRF_K
+
+    @property
+    def _arms(self) -> list[Ranking]:
+        calls = (arm for arm in self.call.arguments[:2] if isinstance(arm, FunctionCall))
+        return [self.search.ranking(call, self.frame, self.evaluator) for call in calls]
+
+    def _fusion(self) -> FusedRanking:
         """Return the fusion of two rankings; the rows that ask first are ranked."""
-        found = next((fusion for known, fusion in self._fusions if known == call), None)
-        if found is None:
-            k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
-            variable, arms = _ranked_variable(call), call.arguments[:2]
-            one, other = (self._ranks(arm, variable, frame, evaluator) for arm in arms)
-            found = fuse_rankings(one, other, k)
-            self._fusions.append((call, found))
-        return found
+        fusion = _find_call(self.search.fusions, self.call)
+        if fusion is None:
+            first, second = (arm.ranked_nodes(self.variable) for arm in self._arms)
+            fusion = fuse_rankings(first, second, self._k)
+            self.search.fusions.append((self.call, fusion))
+        return fusion
 
-    def _fuse_heads(
-        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
-    ) -> bool:
-        """Fuse only the first nodes when all of a type are ranked; return whether that was done."""
-        table = evaluator.tables[_ranked_variable(call)]
-        alone = len(frame.positions) == 1 and len(list(property_refs(call))) == 2
-        arms = [arm for arm in call.arguments[:2] if isinstance(arm, FunctionCall)]
+    def _fuse_first(self, count: int) -> FusedRanking | None:
+        """Fuse only the first nodes when all of a type are ranked; None if that is not enough."""
+        arms = self._arms
+        alone = len(self.frame.positions) == 1 and len(list(property_refs(self.call))) == 2
         # One ranking has to be whole: a `nearest` is, with as many nodes as are shown.
-        names = {arm.function.name for arm in arms}
-        whole = count == self.depth and "nearest" in names and names <= {"nearest", "bm25"}
-        if not (alone and whole and frame.positions[_ranked_variable(call)] is table.everything):
-            return False
+        whole = count == self.search.depth and any(arm.ranks_first_only for arm in arms)
+        complete = all(arm.knows_later_ranks for arm in arms)
+        if not (alone and whole and complete and self.is_of_whole_type):
+            return None
         heads: list[Positions] = []
         for arm in arms:
-            rows = self.best(arm, frame, evaluator, count)
-            if rows is None:
-                return False
-            heads.append(rows[self._order(arm, frame.take(rows), evaluator)][:count])
+            order = arm.best_in_order(count)
+            if order is None:
+                return None
+            heads.append(order[:count])
 
-        def deeper(number: int, nodes: Positions) -> tuple[Positions, Positions]:
-            return self._deeper(arms[number], nodes, frame, evaluator)
+        def later_ranks(number: int, nodes: Positions) -> tuple[Positions, Positions]:
+            return arms[number].later_ranks(nodes)
 
-        k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
-        self._shown.append((call, fuse_top_ranks(heads[0], heads[1], deeper, k)))
-        return True
-
-    def _deeper(
-        self, arm: FunctionCall, nodes: Positions, frame: Frame, evaluator: Evaluator
-    ) -> tuple[Positions, Positions]:
-        """Return those of some nodes that a ranking ranks, and their ranks among all."""
-        nothing = np.empty(0, np.int64)
-        table, name, _ = _search_target(arm, frame, evaluator)
-        query = evaluator.value(arm.arguments[1])
-        if arm.function.name == "nearest" or query is None:
-            return nothing, nothing
-        texts = self.words.texts(table, name)
-        found = texts.scored(query, nodes)
-        there, scores = nodes[found.scores > 0], found.scores[found.scores > 0]
-        ranks = nothing
-        every = texts.above(query, scores.min()) if len(scores) else found
-        for node, score in zip(there, scores, strict=True):
-            equal = every.positions[every.scores == score]
-            ids = id_sort_ranks(self.store, table, np.append(equal, node))
-            before = np.count_nonzero(every.scores > score) + np.count_nonzero(ids[:-1] < ids[-1])
-            ranks = np.append(ranks, before + 1)
-        return there, ranks
-
-    def _ranks(
-        self, arm: Expression, variable: str, frame: Frame, evaluator: Evaluator
-    ) -> Positions:
-        """Return the different nodes of a variable, best first."""
-        assert isinstance(arm, FunctionCall), "an arm of a fusion is a ranking"
-        cut = self.depth if arm.function.name == "nearest" else None
-        asked = cut or 0
-        while cut is not None:
-            rows = self.best(arm, frame, evaluator, asked)
-            if rows is None:
-                break
-            order = rows[self._order(arm, frame.take(rows), evaluator)]
-            # Of what is left out nothing is among the first rows; behind them it may be.
-            found = distinct_in_order(frame.positions[variable][order[:asked]])
-            if len(found) >= cut or len(order) < asked:
-                return found[:cut]
-            asked *= 4
-        order = self._order(arm, frame, evaluator)
-        return distinct_in_order(frame.positions[variable][order])[:cut]
-
-    def _order(self, arm: FunctionCall, frame: Frame, evaluator: Evaluator) -> Positions:
-        """Return the rows that have a score, best first; ties break by ids."""
-        if frame.rows <= ROW_BY_ROW_LIMIT:
-            dense = self.scores(arm, frame, evaluator)[0]
-            rows = np.flatnonzero(~np.isnan(dense))
-            scores = dense[rows]
-        else:
-            rows, scores = self._scored(arm, frame, evaluator)
-        best = -scores if arm.function.best_is_highest else scores
-        named = sorted(name for name in frame.positions if name in evaluator.tables)
-        ties = [
-            id_sort_ranks(self.store, evaluator.tables[name], frame.positions[name][rows])
-            for name in dict.fromkeys([_ranked_variable(arm), *named])
-        ]
-        return rows[np.lexsort([*reversed(ties), best])]
+        fusion = fuse_top_ranks(heads[0], heads[1], later_ranks, self._k)
+        self.search.top_fusions.append((self.call, fusion))
+        return fusion
 
 
-RankFunction: TypeAlias = Callable[
-    [SearchEvaluator, FunctionCall, Frame, Evaluator], tuple[Scores, Positions]
-]
-"""A ranking: returns the score of each row, and numbers that break ties between scores."""
+_RankedT = TypeVar("_RankedT")
 
 
-def bm25_scores(
-    search: SearchEvaluator, call: FunctionCall, frame: Frame, evaluator: Evaluator
-) -> tuple[Scores, Positions]:
-    """Return the relevance of a text of each row."""
-    return search.relevance(call, frame, evaluator), np.zeros(frame.rows, np.int64)
-
-
-def nearest_scores(
-    search: SearchEvaluator, call: FunctionCall, frame: Frame, evaluator: Evaluator
-) -> tuple[Scores, Positions]:
-    """Return the distance of a vector of each row."""
-    return search.distance(call, frame, evaluator), np.zeros(frame.rows, np.int64)
-
-
-def fused_scores(
-    search: SearchEvaluator, call: FunctionCall, frame: Frame, evaluator: Evaluator
-) -> tuple[Scores, Positions]:
-    """Return the reciprocal rank fusion of two rankings of each row."""
-    fusion = search.fusion(call, frame, evaluator)
-    return fusion.of(frame.positions[_ranked_variable(call)])
+def _find_call(
+    entries: Sequence[tuple[FunctionCall, _RankedT]], call: FunctionCall
+) -> _RankedT | None:
+    """Return what is known of an equal call; calls with lists of numbers cannot be hashed."""
+    return next((value for other, value in entries if other == call), None)
 
 
 def is_fusion(expression: Expression) -> bool:
-    """Return whether an expression is a `rrf`."""
-    return isinstance(expression, FunctionCall) and expression.function.name == "rrf"
+    """Return whether an expression fuses rankings."""
+    return isinstance(expression, FunctionCall) and expression.function.is_fusion
 
 
 def _search_target(
@@ -372,11 +427,6 @@ def _search_target(
     assert isinstance(reference, PropertyRef), "the checker lets only a property be searched"
     variable = reference.variable
     return evaluator.tables[variable], reference.property, frame.positions[variable]
-
-
-def _ranked_variable(call: Expression) -> str:
-    """Return the variable whose nodes a ranking ranks; that of the first, if there are two."""
-    return next(property_refs(call)).variable
 
 
 def _rows_by_query(

@@ -67,18 +67,18 @@ class PathSearch:
 
     def lengths(self, pairs: Positions) -> list[int | None]:
         """Return the length of the shortest path between the nodes of each pair."""
-        found: list[int | None] = [None] * len(pairs)
+        lengths: list[int | None] = [None] * len(pairs)
         for place, length, _ in self._measured(pairs):
-            found[place] = length
-        return found
+            lengths[place] = length
+        return lengths
 
     def paths(self, pairs: Positions) -> list[NodePath | None]:
         """Return the first shortest path between the nodes of each pair."""
-        found: list[NodePath | None] = [None] * len(pairs)
+        paths: list[NodePath | None] = [None] * len(pairs)
         for place, length, measured in self._measured(pairs):
             layers = measured.layers(pairs[place], length)
-            found[place] = self._first(int(pairs[place][0]), layers)
-        return found
+            paths[place] = self._first(int(pairs[place][0]), layers)
+        return paths
 
     def _first(self, start: int, layers: list[Positions]) -> NodePath:
         """Return the path through layers that takes the least id each time."""
@@ -122,12 +122,12 @@ class _DistanceMap:
         self.anchor = anchor
         self.distances = np.full(away.far_nodes.rows, _UNREACHED, np.int32)
 
-    def measure(self, node: int, wanted: Positions, most: int, budget: QueryBudget) -> None:
+    def measure(self, node: int, targets: Positions, most: int, budget: QueryBudget) -> None:
         """Search from the anchor until all that are wanted are found."""
         frontier, hop = np.array([node]), 0
         if self.away.chains:
             self.distances[node] = 0
-        while len(frontier) and hop < most and (self.distances[wanted] == _UNREACHED).any():
+        while len(frontier) and hop < most and (self.distances[targets] == _UNREACHED).any():
             budget.check("shortest path")
             hop += 1
             reached = _neighbours_of(self.away, frontier)
@@ -137,13 +137,13 @@ class _DistanceMap:
     def layers(self, pair: Positions, length: int) -> list[Positions]:
         """Return the nodes on shortest paths of a pair by their place after the first node."""
         here = pair[1 - self.anchor :][:1]
-        found = [here]
+        layers = [here]
         for distance in range(length - 1, 0, -1):
-            near = _neighbours_of(self.towards, found[-1])
-            found.append(near[self.distances[near] == distance])
+            near = _neighbours_of(self.towards, layers[-1])
+            layers.append(near[self.distances[near] == distance])
         if self.anchor == 0:
-            return found[::-1]
-        return [*found[1:], pair[1:]]
+            return layers[::-1]
+        return [*layers[1:], pair[1:]]
 
 
 def _neighbours_of(expansion: EdgeExpansion, nodes: Positions) -> Positions:
@@ -164,10 +164,10 @@ def path_node_ids(
     """Return the ids of the nodes of a path; all but the last are of the type of the start."""
     paths = search.paths(pairs)
     first, last = tables
-    found = [path for path in paths if path is not None]
-    inner = np.array([node for path in found for node in path[:-1]], np.int64)
+    existing = [path for path in paths if path is not None]
+    inner = np.array([node for path in existing for node in path[:-1]], np.int64)
     starts = iter(first.values("id", inner).to_pylist())
-    ends = iter(last.values("id", np.array([path[-1] for path in found], np.int64)).to_pylist())
+    ends = iter(last.values("id", np.array([path[-1] for path in existing], np.int64)).to_pylist())
     lists = [
         None if path is None else [*islice(starts, len(path) - 1), next(ends)] for path in paths
     ]

@@ -74,8 +74,8 @@ def column_values(column: pa.Array) -> KeyValues:
 def dense_ranks(column: pa.Array) -> Positions:
     """Return for each value its place among all different values; null is lower than all."""
     values = to_sortable(column)
-    found = np.asarray(pc.rank(values, "ascending", tiebreaker="dense"))
-    return np.where(np.asarray(values.is_valid()), found, 0).astype(np.int64)
+    ranks = np.asarray(pc.rank(values, "ascending", tiebreaker="dense"))
+    return np.where(np.asarray(values.is_valid()), ranks, 0).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,13 @@ class Sorter:
         buckets = self._divided(rows, keys[0][0])
         if len(buckets) == 1:
             return self.order(rows, most, first + 1)
-        found: list[Positions] = []
+        runs: list[Positions] = []
         for bucket in reversed(buckets) if keys[0][1] else buckets:
-            left = None if most is None else most - sum(map(len, found))
+            left = None if most is None else most - sum(map(len, runs))
             if left is not None and left <= 0:
                 break
-            found.append(self.order(bucket, left, first))
-        return np.concatenate([rows[:0], *found])
+            runs.append(self.order(bucket, left, first))
+        return np.concatenate([rows[:0], *runs])
 
     def _divided(self, rows: Positions, values: KeyValues) -> list[Positions]:
         """Return rows in buckets, lower values first; one bucket when all values are equal."""
@@ -110,7 +110,7 @@ class Sorter:
         shared = self._shared(rows, values)
         numbers = np.concatenate([_bucket_keys(part, shared) for part in self._parts(rows, values)])
         borders = _bucket_bounds(numbers)
-        found: list[list[Positions]] = [[] for _ in range(len(borders) + 1)]
+        buckets: list[list[Positions]] = [[] for _ in range(len(borders) + 1)]
         for part in chunk_slices(len(rows), BUCKET_STEP_ROWS):
             self.tick()
             places = np.searchsorted(borders, numbers[part]).astype(np.uint16)
@@ -118,8 +118,8 @@ class Sorter:
             starts = np.searchsorted(places[order], np.arange(len(borders) + 2))
             for bucket in np.flatnonzero(np.diff(starts)):
                 some = order[starts[bucket] : starts[bucket + 1]]
-                found[bucket].append(rows[part][some])
-        return [np.concatenate(parts) for parts in found if parts]
+                buckets[bucket].append(rows[part][some])
+        return [np.concatenate(parts) for parts in buckets if parts]
 
     def _parts(self, rows: Positions, values: KeyValues) -> Iterator[pa.Array]:
         for part in chunk_slices(len(rows), BUCKET_STEP_ROWS):
@@ -160,21 +160,21 @@ def _bucket_keys(values: pa.Array, shared: int) -> BucketKeys:
     ends = np.frombuffer(offsets, np.int64)[values.offset :][: len(values) + 1]
     letters = np.frombuffer(data or b"", np.uint8)
     starts, stops = ends[:-1] + shared, ends[1:]
-    found = np.zeros(len(values), np.uint64)
+    keys = np.zeros(len(values), np.uint64)
     for place in range(_PREFIX_BYTES):
         inside = starts + place < stops
         letter = np.zeros(len(values), np.uint64)
         letter[inside] = letters[(starts + place)[inside]]
-        found = (found << np.uint64(8)) | letter
+        keys = (keys << np.uint64(8)) | letter
     lengths = np.clip(stops - starts, 0, _PREFIX_BYTES + 1).astype(np.uint64)
-    return np.asarray((found << np.uint64(8)) | lengths)
+    return np.asarray((keys << np.uint64(8)) | lengths)
 
 
 def _bucket_bounds(numbers: BucketKeys) -> BucketKeys:
     """Return up to which number each bucket but the last goes."""
-    wanted = min(MAX_BUCKETS, 2 * len(numbers) // SORT_RUN_ROWS + 2)
-    sample = np.sort(numbers[:: max(1, len(numbers) // (wanted * _SAMPLES_PER_BUCKET))])
-    inner = sample[:: max(1, len(sample) // wanted)][:-1]
+    buckets = min(MAX_BUCKETS, 2 * len(numbers) // SORT_RUN_ROWS + 2)
+    sample = np.sort(numbers[:: max(1, len(numbers) // (buckets * _SAMPLES_PER_BUCKET))])
+    inner = sample[:: max(1, len(sample) // buckets)][:-1]
     # The least number has a bucket of its own, so that there are two unless all are equal.
     return np.unique(np.append(inner, numbers.min()))
 

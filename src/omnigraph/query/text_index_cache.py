@@ -61,22 +61,22 @@ class TextIndexCache:
     def texts(self, table: TypeTable, name: str) -> TextIndex:
         """Return the texts of a property."""
         key = _cache_key(table, name)
-        found: _TextIndexVersion | None = self._store.get(key)
-        if found is None:
+        version: _TextIndexVersion | None = self._store.get(key)
+        if version is None:
             last = self._last.get((table.type.entity, name))
             before: _TextIndexVersion | None = self._store.get(last) if last is not None else None
-            found = self._view(table, name, before.cuts if before is not None else ())
-            self._store.keep(key, found)
+            version = self._view(table, name, before.cuts if before is not None else ())
+            self._store.keep(key, version)
             self._last.put((table.type.entity, name), key)
-        return found.texts
+        return version.texts
 
     def _view(
-        self, table: TypeTable, name: str, known: Sequence[_IndexedSegment]
+        self, table: TypeTable, name: str, segments: Sequence[_IndexedSegment]
     ) -> _TextIndexVersion:
         with table.open() as handle:
             fragments = list_fragments(handle)
         there = {fragment.key: fragment for fragment in fragments}
-        kept = [cut for cut in known if _is_reusable(cut, there)]
+        kept = [cut for cut in segments if _is_reusable(cut, there)]
         new, kept = _plan_segments(fragments, kept)
         if new or not kept:
             segment = TextSegment.build(table.read_fragment_column(name, new))
@@ -104,10 +104,10 @@ def _surviving_rows(cut: FragmentRows, now: FragmentRows) -> npt.NDArray[np.int6
         return np.arange(now.rows) if cut.rows == now.rows else None
     if cut.offsets is None:
         return now.offsets.astype(np.int64)
-    found = np.searchsorted(cut.offsets, now.offsets)
-    if len(found) and (found[-1] >= cut.rows or (cut.offsets[found] != now.offsets).any()):
+    places = np.searchsorted(cut.offsets, now.offsets)
+    if len(places) and (places[-1] >= cut.rows or (cut.offsets[places] != now.offsets).any()):
         return None
-    return found
+    return places
 
 
 def _plan_segments(

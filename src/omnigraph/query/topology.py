@@ -21,9 +21,14 @@ import pyarrow.compute as pc
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.plan.expressions import Direction
-from omnigraph.query.adjacency import AdjacencyIndex, CsrAdjacency
+from omnigraph.query.adjacency import CsrAdjacency
 from omnigraph.query.column_cache import TypeTable
-from omnigraph.query.delta_adjacency import AddedEdges, DeltaAdjacency, PositionMap
+from omnigraph.query.delta_adjacency import (
+    AddedEdges,
+    AdjacencyIndex,
+    DeltaAdjacency,
+    PositionMap,
+)
 from omnigraph.query.topology_files import StoredTopology, TopologyFiles
 from omnigraph.storage import Location
 from omnigraph.storage.columns import Positions
@@ -56,13 +61,8 @@ class Topology:
 
     def along(self, direction: Direction) -> tuple[AdjacencyIndex, ...]:
         """Return the adjacencies a direction follows: one, or both."""
-        match direction:
-            case Direction.OUT:
-                return (self.out,)
-            case Direction.IN:
-                return (self.into,)
-            case Direction.BOTH:
-                return (self.out, self.into)
+        both = (self.out, self.into)
+        return {Direction.OUT: both[:1], Direction.IN: both[1:], Direction.BOTH: both}[direction]
 
     @property
     def nbytes(self) -> int:
@@ -77,7 +77,7 @@ class TopologyCache:
     """
 
     def __init__(self, location: Location, *, may_write: bool) -> None:
-        self._shelf = TopologyFiles(location, may_write=may_write)
+        self._files = TopologyFiles(location, may_write=may_write)
         self._loaded: LruCache[tuple[int, ...], Topology] = LruCache(
             TOPOLOGY_MEMORY_BYTES,
             lambda made: made.nbytes + _MIN_ENTRY_BYTES,
@@ -95,18 +95,18 @@ class TopologyCache:
     def find(self, ends: EdgeTables) -> Topology | None:
         """Return a topology that is there, or can be had from one that nearly fits."""
         key = _topology_key(ends)
-        found = self._loaded.get(key)
-        if found is not None or self._spent.get(key) is not None:
-            return found
+        topology = self._loaded.get(key)
+        if topology is not None or self._spent.get(key) is not None:
+            return topology
         with self._finding:  # another thread may have found it, or not, meanwhile
-            found = self._loaded.get(key)
-            if found is not None or self._spent.get(key) is not None:
-                return found
-            found = self._at_hand(ends)
-            if found is None:
+            topology = self._loaded.get(key)
+            if topology is not None or self._spent.get(key) is not None:
+                return topology
+            topology = self._at_hand(ends)
+            if topology is None:
                 self._spent.put(key, 0.0)
                 return None
-            return self._loaded.put(key, found)
+            return self._loaded.put(key, topology)
 
     def spent(self, ends: EdgeTables, more: float = 0.0) -> float:
         """Return what was spent on probes for want of a topology, after adding more."""
@@ -119,12 +119,12 @@ class TopologyCache:
 
         While it is made, `tick` is called now and then and may raise.
         """
-        found = self.find(ends)
-        if found is not None:
-            return found
+        topology = self.find(ends)
+        if topology is not None:
+            return topology
         with self._building:  # another thread may have built it meanwhile
-            found = self._loaded.get(_topology_key(ends))
-            return found or self._loaded.put(_topology_key(ends), self._build(ends, tick))
+            topology = self._loaded.get(_topology_key(ends))
+            return topology or self._loaded.put(_topology_key(ends), self._build(ends, tick))
 
     # --- where from ----------------------------------------------------------------------------
 
@@ -132,33 +132,30 @@ class TopologyCache:
         """Return a topology for which little is read; a small one is built again quickly."""
         if _is_small_and_cached(ends):
             return Topology(*_adjacencies(ends, lambda: None))
-        return self._stored(ends) or self._overlaid(ends)
-
-    def _stored(self, ends: EdgeTables) -> Topology | None:
-        made = self._shelf.load(ends)
-        return None if made is None else self._remember(made)
+        stored = self._files.load(ends)
+        return self._overlaid(ends) if stored is None else self._remember(stored)
 
     def _overlaid(self, ends: EdgeTables) -> Topology | None:
         """Lay what changed over arrays of another version of the same dataset."""
-        known = self._bases.get(ends[0].entry.key)
-        for base in chain([known] if known else [], self._shelf.others(ends)):
+        last = self._bases.get(ends[0].entry.key)
+        for base in chain([last] if last else [], self._files.others(ends)):
             with suppress(VersionReclaimed):
-                made = apply_delta(base, ends, self._merged_cache)
-                if made is not None:
+                topology = apply_delta(base, ends, self._merged_cache)
+                if topology is not None:
                     self._remember(base)
-                    return made
+                    return topology
         return None
 
     def _build(self, ends: EdgeTables, tick: Callable[[], None]) -> Topology:
-        made = StoredTopology.of(ends, *_adjacencies(ends, tick))
+        topology = StoredTopology.of(ends, *_adjacencies(ends, tick))
         self.built += 1
-        if ends[0].rows >= MIN_STORED_EDGES and self._shelf.save(made):
-            made = self._shelf.load(ends) or made  # mapped files take no memory of ours
-        return self._remember(made)
+        if ends[0].rows >= MIN_STORED_EDGES and self._files.save(topology):
+            topology = self._files.load(ends) or topology  # mapped files take no memory of ours
+        return self._remember(topology)
 
-    def _remember(self, made: StoredTopology) -> Topology:
-        self._bases.put(made.edge.key, made)
-        return Topology(made.out, made.into)
+    def _remember(self, stored: StoredTopology) -> Topology:
+        self._bases.put(stored.edge.key, stored)
+        return Topology(stored.out, stored.into)
 
 
 def apply_delta(
@@ -223,15 +220,17 @@ def _endpoint_positions(ends: EdgeTables, tick: Callable[[], None]) -> tuple[Pos
     ids = {"src": src.column("id"), "dst": dst.column("id")}
     parts: dict[str, list[Positions]] = {"src": [], "dst": []}
     for rows in edge.chunks(["src", "dst"], _LOOKUP_EDGES):
-        for end, found in parts.items():
+        for end, positions in parts.items():
             tick()
-            found.append(_find_positions(rows[end], ids[end], edge, end))
-    here, there = (np.concatenate([np.empty(0, np.int32), *found]) for found in parts.values())
+            positions.append(_find_positions(rows[end], ids[end], edge, end))
+    here, there = (
+        np.concatenate([np.empty(0, np.int32), *positions]) for positions in parts.values()
+    )
     return here, there
 
 
-def _find_positions(wanted: pa.ChunkedArray, ids: pa.Array, edge: TypeTable, end: str) -> Positions:
-    places = pc.index_in(wanted, value_set=ids)
+def _find_positions(ends: pa.ChunkedArray, ids: pa.Array, edge: TypeTable, end: str) -> Positions:
+    places = pc.index_in(ends, value_set=ids)
     if places.null_count:
         raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end}")
     return np.asarray(places.combine_chunks(), np.int32)

@@ -67,26 +67,29 @@ class TopologyFiles:
 
     def others(self, ends: tuple[TypeTable, TypeTable, TypeTable]) -> Iterator[StoredTopology]:
         """Yield arrays of other versions of the same datasets, newest first."""
-        wanted = [table.entry.key for table in ends]
+        keys = [table.entry.key for table in ends]
         for path in self._versions(ends[0].entry):
-            made = self._read(path)
-            if made is not None and [made.edge.key, made.src.key, made.dst.key] == wanted:
-                yield made
+            topology = self._read(path)
+            if (
+                topology is not None
+                and [topology.edge.key, topology.src.key, topology.dst.key] == keys
+            ):
+                yield topology
 
-    def save(self, made: StoredTopology) -> bool:
+    def save(self, topology: StoredTopology) -> bool:
         """Write arrays to a scratch folder, then move them into place atomically; drop old ones."""
         if not self._may_write:
             return False
-        place = self._place((made.edge, made.src, made.dst))
+        place = self._place((topology.edge, topology.src, topology.dst))
         with suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
             scratch = Path(tempfile.mkdtemp(prefix=".tmp-", dir=place.parent))
             try:
-                _write_arrays(scratch, made)
+                _write_arrays(scratch, topology)
                 os.rename(scratch, place)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
-            self._prune(made.edge)
+            self._prune(topology.edge)
             return True
         return False
 
@@ -135,13 +138,13 @@ class TopologyFiles:
         return StoredTopology(edge, src, dst, out, into) if fits else None
 
 
-def _write_arrays(folder: Path, made: StoredTopology) -> None:
-    for end, adjacency in (("out", made.out), ("in", made.into)):
+def _write_arrays(folder: Path, topology: StoredTopology) -> None:
+    for end, adjacency in (("out", topology.out), ("in", topology.into)):
         for part in _ARRAY_NAMES:
             np.save(folder / f"{end}-{part}.npy", getattr(adjacency, part))
-    entries = {"edge": made.edge, "src": made.src, "dst": made.dst}
+    entries = {"edge": topology.edge, "src": topology.src, "dst": topology.dst}
     facts: dict[str, Any] = {name: asdict(entry) for name, entry in entries.items()}
-    facts["simple"] = made.out.is_simple
+    facts["simple"] = topology.out.is_simple
     facts["sums"] = {file.name: file_checksum(file) for file in sorted(folder.glob("*.npy"))}
     (folder / _METADATA_FILE).write_text(json.dumps({**facts, "sum": _metadata_checksum(facts)}))
 

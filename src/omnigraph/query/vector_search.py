@@ -23,10 +23,7 @@ from omnigraph.errors import OmniError
 from omnigraph.query.column_cache import SPARSE_RATIO, ColumnCache, TypeTable
 from omnigraph.query.ranking import SparseScores
 from omnigraph.storage.columns import Positions
-from omnigraph.storage.index import (
-    VECTOR_ROWS,
-    IndexKind,
-)
+from omnigraph.storage.index import VECTOR_ROWS, IndexKind
 
 # ----------------------------------------------------------------------
 # Distances between vectors, and candidates for the nearest ones.
@@ -41,16 +38,16 @@ _BLOCK_ROWS = 65_536
 
 def to_matrix(column: pa.Array, size: int) -> Floats:
     """Return vectors as rows of a matrix; a null is a row without numbers."""
-    found = np.full((len(column), size), np.nan)
+    matrix = np.full((len(column), size), np.nan)
     items = column.drop_null().flatten().to_numpy(zero_copy_only=False)
-    found[np.asarray(column.is_valid())] = items.reshape(-1, size)
-    return found
+    matrix[np.asarray(column.is_valid())] = items.reshape(-1, size)
+    return matrix
 
 
 def _row_dot_products(one: Floats, other: Floats) -> Floats:
     """Return the product of each row of one with that of the other."""
-    found: Floats = np.einsum("ij,ij->i", one, other)
-    return found
+    products: Floats = np.einsum("ij,ij->i", one, other)
+    return products
 
 
 def distances(metric: Metric, vectors: Floats, queries: Floats) -> Floats:
@@ -58,20 +55,18 @@ def distances(metric: Metric, vectors: Floats, queries: Floats) -> Floats:
 
     The rows of either may be no numbers. A vector without length has no direction.
     """
-    wanted = np.broadcast_to(queries, vectors.shape)
+    targets = np.broadcast_to(queries, vectors.shape)
     match metric:
         case Metric.L2:
-            apart = vectors - wanted
+            apart = vectors - targets
             return _row_dot_products(apart, apart)
         case Metric.DOT:
-            return 1 - _row_dot_products(vectors, wanted)
+            return 1 - _row_dot_products(vectors, targets)
         case Metric.COSINE:
-            products = _row_dot_products(vectors, wanted)
+            products = _row_dot_products(vectors, targets)
             lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(queries, axis=1)
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(lengths > 0, 1 - products / lengths, np.nan)
-        case _ as unreachable:
-            assert_never(unreachable)
 
 
 def vector_items(column: pa.Array, size: int) -> npt.NDArray[np.float32]:
@@ -83,13 +78,13 @@ def vector_items(column: pa.Array, size: int) -> npt.NDArray[np.float32]:
 def vector_norms(column: pa.Array, size: int) -> Floats:
     """Return the length of each vector; a null has none."""
     items = vector_items(column, size)
-    found = np.empty(len(items))
+    norms = np.empty(len(items))
     for start in range(0, len(items), _BLOCK_ROWS):
         block = items[start : start + _BLOCK_ROWS].astype(np.float64)
-        found[start : start + _BLOCK_ROWS] = np.sqrt(_row_dot_products(block, block))
+        norms[start : start + _BLOCK_ROWS] = np.sqrt(_row_dot_products(block, block))
     if column.null_count:
-        found[np.asarray(column.is_null())] = np.nan
-    return found
+        norms[np.asarray(column.is_null())] = np.nan
+    return norms
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +171,12 @@ class NearestVectors:
         if not np.isfinite(query).all():
             return np.empty(0, np.int64), np.empty(0)
         many = len(positions) * FULL_SCAN_RATIO >= self.table.rows
-        found = self._by_index(query, positions, count) if many else None
-        if found is None:
-            found = self._by_looking(query, positions, count, all_of_them=many)
-        if found is None:
+        candidates = self._by_index(query, positions, count) if many else None
+        if candidates is None:
+            candidates = self._by_looking(query, positions, count, all_of_them=many)
+        if candidates is None:
             return None
-        rows, scores = found
+        rows, scores = candidates
         first = top_k_candidates(scores, scores, count)
         return rows[first], scores[first]
 
@@ -197,8 +192,8 @@ class NearestVectors:
         table = self.table
         if not (all_of_them or table.has(self.name) or len(positions) * SPARSE_RATIO > table.rows):
             return None
-        asked = None if all_of_them else positions
-        low, high = self._vectors(len(query)).bounds(self._metric, query, asked)
+        chosen = None if all_of_them else positions
+        low, high = self._vectors(len(query)).bounds(self._metric, query, chosen)
         if all_of_them and positions is not table.everything:
             low, high = low[positions], high[positions]
         rows = top_k_candidates(low, high, count)
@@ -206,13 +201,10 @@ class NearestVectors:
         return rows, distances(self._metric, vectors, query[None])
 
     def _vectors(self, size: int) -> VectorColumn:
-        key = (*self.table.key, f"lengths of {self.name}")
-        found: Floats | None = self.store.get(key)
         column = self.table.column(self.name)
-        if found is None:
-            found = vector_norms(column, size)
-            self.store.keep(key, found)
-        return VectorColumn(vector_items(column, size), found)
+        key = (*self.table.key, f"lengths of {self.name}")
+        lengths = self.store.cached(key, lambda: vector_norms(column, size))
+        return VectorColumn(vector_items(column, size), lengths)
 
     # --- by index ------------------------------------------------------------------------------
 
@@ -221,18 +213,20 @@ class NearestVectors:
     ) -> tuple[Positions, Floats] | None:
         """Return rows near a query; None when no index helps, or it finds too few of them."""
         table = self.table
-        asked = max(INDEX_MIN_ROWS, INDEX_OVERSAMPLING * count) * (1 + table.rows // len(positions))
+        index_rows = max(INDEX_MIN_ROWS, INDEX_OVERSAMPLING * count) * (
+            1 + table.rows // len(positions)
+        )
         if (
-            asked * FULL_SCAN_RATIO > table.rows
+            index_rows * FULL_SCAN_RATIO > table.rows
             or np.abs(query).max() > SAFE_NORMS[1]
             or not self.has_index()
         ):
             return None
-        wanted = query.astype(np.float32)
+        narrow = query.astype(np.float32)
         near: pa.Table | None = None
         # An index is derived data: a damaged one must not fail the query.
         with suppress(OmniError):
-            near = table.nearest(self.name, self._metric, wanted, asked)
+            near = table.nearest(self.name, self._metric, narrow, index_rows)
         if near is None:
             return None
         there = table.addresses().positions(near["_rowaddr"].to_numpy())
@@ -251,13 +245,13 @@ class NearestVectors:
         """Return whether an index helps: there are many rows, and it covers at least half."""
         if self.table.rows < VECTOR_ROWS:
             return False
-        key = (*self.table.key, f"coverage of {self.name}")
-        found: Positions | None = self.store.get(key)
-        if found is None:
-            covered, _ = self.table.index_coverage(self.name, IndexKind.VECTOR, self._metric)
-            found = np.array([covered])
-            self.store.keep(key, found)
-        return int(found[0]) * 2 >= self.table.rows
+
+        def coverage() -> Positions:
+            rows, _ = self.table.index_coverage(self.name, IndexKind.VECTOR, self._metric)
+            return np.array([rows])
+
+        covered = self.store.cached((*self.table.key, f"coverage of {self.name}"), coverage)
+        return int(covered[0]) * 2 >= self.table.rows
 
 
 # ----------------------------------------------------------------------

@@ -121,5 +121,5 @@ def _query_names(text: StoredQueryFile) -> list[str]:
     report = report_for_text(text.text, text.label, Code.QUERY_UNREADABLE)
     tree = read_queries(report)
     if report.errors:
-        raise QueryError(report.in_order())
+        raise QueryError(report.sorted())
     return [query.name.text for query in tree.queries]

@@ -12,7 +12,7 @@ from omnigraph.types.property_type import (
     key_text,
     pattern_problem,
 )
-from omnigraph.types.scalar import BASE_NAMES, SCALARS, Scalar, ScalarSpec, json_kind
+from omnigraph.types.scalar import BASE_NAMES, SCALARS, Scalar, json_kind
 from omnigraph.types.temporal import parse_date, parse_datetime
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "SCALARS",
     "PropertyType",
     "Scalar",
-    "ScalarSpec",
     "entity_id",
     "json_kind",
     "key_text",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice
 from math import isfinite
 from types import MappingProxyType
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.types.data_values import blob_cell, blob_text
 from omnigraph.types.property_type import PropertyType
 from omnigraph.types.scalar import Scalar
-from omnigraph.types.temporal import epoch_days, epoch_milliseconds
+from omnigraph.types.temporal import EPOCH, epoch_days, epoch_milliseconds
 
 BLOB = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
 """A blob on its way to storage: its bytes, or where they are."""
@@ -42,8 +42,6 @@ def arrow_type(type_: PropertyType) -> pa.DataType:
 
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
-_EPOCH_DAY = date(1970, 1, 1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ENCODINGS: Mapping[Scalar, tuple[pa.DataType, Callable[[Any], int]]] = MappingProxyType(
     {
         Scalar.DATE: (pa.int32(), epoch_days),
@@ -98,7 +96,7 @@ def _as_numbers(column: ArrowColumn) -> list[Any]:
 def _instant(milliseconds: int) -> datetime | int:
     """Return an instant; one no calendar holds stays a number."""
     try:
-        return _EPOCH + timedelta(milliseconds=milliseconds)
+        return EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
         return milliseconds
 
@@ -112,10 +110,6 @@ def to_json(column: ArrowColumn, type_: PropertyType) -> list[Any]:
     if type_.is_list or type_.dimension is not None:
         return [None if v is None else [render(item) for item in v] for v in values]
     return [None if value is None else render(value) for value in values]
-
-
-def _date_text(value: date) -> str:
-    return value.isoformat()
 
 
 def _datetime_text(value: datetime | int) -> str | int:
@@ -143,7 +137,7 @@ def _blob(value: Mapping[str, Any] | bytes) -> str:
 
 _JSON_RENDERERS: Mapping[Scalar, Callable[[Any], Any]] = MappingProxyType(
     {
-        Scalar.DATE: _date_text,
+        Scalar.DATE: date.isoformat,
         Scalar.DATE_TIME: _datetime_text,
         Scalar.F32: _number,
         Scalar.F64: _number,

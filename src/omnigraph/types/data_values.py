@@ -15,37 +15,17 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from omnigraph.types.property_type import PropertyType
-from omnigraph.types.scalar import SCALARS, Scalar, json_kind
+from omnigraph.types.scalar import SCALARS, Scalar
+from omnigraph.types.temporal import EPOCH, EPOCH_DAY
 
 _DayT = TypeVar("_DayT", date, datetime)
-_EPOCH_DAY = date(1970, 1, 1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def from_data(type_: PropertyType, value: Any) -> Any:
     """Return the value a JSON value of a data file means, or raise ValueError saying why not."""
     if value is None:
         return None
-    if type_.is_list:
-        return _parse_list(type_.element, value)
-    converted = _PARSERS.get(type_.scalar, type_.spec.from_json)(value)
-    if type_.dimension is not None and len(converted) != type_.dimension:
-        raise ValueError(f"expected {type_.dimension} values, got {len(converted)}")
-    return converted
-
-
-def _parse_list(element: PropertyType, value: Any) -> list[Any]:
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"expected array, got {json_kind(value)}")
-    items = []
-    for index, item in enumerate(value):
-        if item is None:
-            raise ValueError(f"element {index}: expected {element}, got null")
-        try:
-            items.append(from_data(element, item))
-        except ValueError as error:
-            raise ValueError(f"element {index}: {error}") from error
-    return items
+    return type_.convert(value, _PARSERS.get(type_.scalar, type_.spec.from_json))
 
 
 def _parse_integer(scalar: Scalar, value: Any) -> int:
@@ -57,14 +37,14 @@ def _parse_integer(scalar: Scalar, value: Any) -> int:
 
 def _parse_date(value: Any) -> date:
     if isinstance(value, int) and not isinstance(value, bool):
-        return _add_to_epoch(_EPOCH_DAY, value, "days")
+        return _add_to_epoch(EPOCH_DAY, value, "days")
     day: date = SCALARS[Scalar.DATE].from_json(value)
     return day
 
 
 def _parse_datetime(value: Any) -> datetime:
     if isinstance(value, int) and not isinstance(value, bool):
-        return _add_to_epoch(_EPOCH, value, "milliseconds")
+        return _add_to_epoch(EPOCH, value, "milliseconds")
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
     instant: datetime = SCALARS[Scalar.DATE_TIME].from_json(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -96,20 +96,26 @@ class PropertyType:
             if self.nullable:
                 return None
             raise ValueError(f"expected {self}, got null")
+        return self.convert(value, self.spec.from_json)
+
+    def convert(self, value: Any, convert: Callable[[Any], Any]) -> Any:
+        """Convert a value, or each of a list, which contains no null; check the dimension."""
         if self.is_list:
-            return self._list_from_json(value)
-        converted = self.spec.from_json(value)
+            return self._convert_list(value, convert)
+        converted = convert(value)
         if self.dimension is not None and len(converted) != self.dimension:
             raise ValueError(f"expected {self.dimension} values, got {len(converted)}")
         return converted
 
-    def _list_from_json(self, value: Any) -> list[Any]:
+    def _convert_list(self, value: Any, convert: Callable[[Any], Any]) -> list[Any]:
         if not isinstance(value, list | tuple):
             raise ValueError(f"expected array, got {json_kind(value)}")
         items = []
         for index, item in enumerate(value):
+            if item is None:
+                raise ValueError(f"element {index}: expected {self.element}, got null")
             try:
-                items.append(self.element.from_json(item))
+                items.append(convert(item))
             except ValueError as error:
                 raise ValueError(f"element {index}: {error}") from error
         return items

@@ -225,6 +225,22 @@ def _integer_spec(scalar: Scalar, spark: str, wire: str, *, bits: int, signed: b
     )
 
 
+def _float_spec(
+    scalar: Scalar, name: str, width: str, key_text: Callable[[float], str]
+) -> ScalarSpec:
+    """Return the row of a float; Arrow and Spark have the same name for it."""
+    return ScalarSpec(
+        scalar=scalar,
+        arrow=name,
+        spark=name,
+        wire="float",
+        about=f"{8 * struct.calcsize(width)}-bit float, finite",
+        from_json=_float(str(scalar), width),
+        key_text=key_text,
+        numeric=True,
+    )
+
+
 _ROWS = (
     ScalarSpec(
         scalar=Scalar.STRING,
@@ -258,26 +274,8 @@ _ROWS = (
     # Spark has no unsigned numbers: theirs is the next type that holds them all.
     _integer_spec(Scalar.U32, "bigint", "int", bits=32, signed=False),
     _integer_spec(Scalar.U64, "decimal(20,0)", "bigint", bits=64, signed=False),
-    ScalarSpec(
-        scalar=Scalar.F32,
-        arrow="float",
-        spark="float",
-        wire="float",
-        about="32-bit float, finite",
-        from_json=_float("F32", "<f"),
-        key_text=_f32_text,
-        numeric=True,
-    ),
-    ScalarSpec(
-        scalar=Scalar.F64,
-        arrow="double",
-        spark="double",
-        wire="float",
-        about="64-bit float, finite",
-        from_json=_float("F64", "<d"),
-        key_text=_f64_text,
-        numeric=True,
-    ),
+    _float_spec(Scalar.F32, "float", "<f", _f32_text),
+    _float_spec(Scalar.F64, "double", "<d", _f64_text),
     ScalarSpec(
         scalar=Scalar.DATE_TIME,
         arrow="date64",

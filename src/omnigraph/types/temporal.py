@@ -16,8 +16,8 @@ _DATETIME = re.compile(
     r"(?: ?([Zz]|[+-]\d{2}(?::?\d{2})?))?)?",
     re.ASCII,
 )
-_EPOCH_DAY = date(1970, 1, 1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH_DAY = date(1970, 1, 1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -60,12 +60,12 @@ def to_milliseconds(value: datetime) -> datetime:
 
 def epoch_days(value: date) -> int:
     """Return days since 1970-01-01, the stored form of a Date."""
-    return (value - _EPOCH_DAY).days
+    return (value - EPOCH_DAY).days
 
 
 def epoch_milliseconds(value: datetime) -> int:
     """Return milliseconds since 1970-01-01T00:00Z, the stored form of a DateTime."""
-    return (value - _EPOCH) // _MILLISECOND
+    return (value - EPOCH) // _MILLISECOND
 
 
 def _second(text: str | None) -> int:

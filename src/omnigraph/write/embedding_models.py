@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import Property
 from omnigraph.dataset_view import StagedView, VersionReader
 from omnigraph.embed.config import same_model
-from omnigraph.embed.embedder import check_model, check_supplied_model, unknown_model_error
+from omnigraph.embed.embedder import check_model, unknown_model_error
 from omnigraph.write.change_set import RowSchema, TypeChange
 
 
@@ -56,7 +56,7 @@ def check_declared_model(change: TypeChange) -> None:
             and supplies_vectors(change, property_.name)
         ):
             place = f"{change.shape.name}.{property_.name}"
-            check_supplied_model(place, property_.embed.model, model, declared=True)
+            check_model(place, property_.embed.model, model, declared=True, supplied=True)
 
 
 def record_models(
@@ -110,7 +110,7 @@ def _model_after(
     if is_alone(name):
         return model
     if before is not None and supplied is not None:
-        check_supplied_model(f"{change.shape.name}.{name}", before, supplied, declared=False)
+        check_model(f"{change.shape.name}.{name}", before, supplied, declared=False, supplied=True)
     return None
 
 

@@ -158,11 +158,11 @@ class _TargetSchema:
         report = report_for_text(text, "<schema>", Code.SCHEMA_UNREADABLE)
         catalog = read_catalog(report)
         if report.errors:
-            raise SchemaError(report.in_order())
+            raise SchemaError(report.sorted())
         desired = resolve_schema(catalog, accepted, allocator=TimeOrderedAllocator(), report=report)
         plan = plan_migration(accepted, desired)
         plan = plan.with_data_loss() if allow_data_loss else plan
-        return cls(accepted, desired, plan, tuple(report.in_order()), base)
+        return cls(accepted, desired, plan, tuple(report.sorted()), base)
 
     def types(self) -> Iterator[tuple[AcceptedType | None, AcceptedType | None]]:
         """Yield every node and edge type before and after: None where it is not there."""

@@ -35,7 +35,7 @@ def read_in_time(data, read, code):
     before = time.process_time()
     report = report_for_bytes(data, "bad", code)
     read(report)
-    for diagnostic in report.in_order():
+    for diagnostic in report.sorted():
         assert len(diagnostic.render()) < 2000
         span = diagnostic.to_json()["span"]
         assert 0 <= span["start"] <= span["end"] <= len(report.source.text)

@@ -141,7 +141,7 @@ def test_a_report_is_read_in_the_order_of_the_text():
     report.add(Code.QUERY_SYNTAX, "late", TextSpan(2, 3))
     report.add(Code.QUERY_SYNTAX, "early", TextSpan(0, 1))
     report.add(Code.QUERY_NOT_FOUND, "nowhere")
-    assert [d.message for d in report.in_order()] == ["nowhere", "early", "late"]
+    assert [d.message for d in report.sorted()] == ["nowhere", "early", "late"]
 
 
 def test_a_report_keeps_a_hundred_errors_and_always_room_for_one():

@@ -4,8 +4,9 @@ import pytest
 
 from omnigraph.lang import parse_queries, print_queries
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.query_printer import print_condition, print_expr
+from omnigraph.lang.query_printer import _QueryPrinter
 from omnigraph.lang.source import Name
+from omnigraph.lang.source_writer import SourceWriter
 from omnigraph.types import Scalar
 
 
@@ -170,11 +171,11 @@ def test_clauses_are_printed_as_they_would_be_read(written, printed):
     ],
 )
 def test_expression_is_printed(expr, text):
-    assert print_expr(expr) == text
+    assert _QueryPrinter(SourceWriter()).expr(expr) == text
 
 
 def test_condition_is_printed():
     test = qt.NullCondition(qt.Variable("x"), negated=False)
-    assert print_condition(qt.OrCondition((test, qt.AndCondition((test, test))))) == (
-        "($x is null or $x is null and $x is null)"
-    )
+    assert _QueryPrinter(SourceWriter()).condition(
+        qt.OrCondition((test, qt.AndCondition((test, test))))
+    ) == ("($x is null or $x is null and $x is null)")

@@ -31,7 +31,7 @@ def expand(rows, src, dst, direction=Direction.OUT, **changes):
 
 
 def turned(rows, src, dst, direction=Direction.IN, **changes):
-    return expand(rows, src, dst, direction, from_end=True, **changes)
+    return expand(rows, src, dst, direction, is_reversed=True, **changes)
 
 
 def close(rows, src, dst, direction=Direction.OUT, **changes):

@@ -158,5 +158,5 @@ def test_only_the_anonymous_variable_is_not_named(name, named):
 def test_a_step_walked_backwards_follows_the_same_edges(direction, backwards):
     step = PatternStep(src=SHIP, edge="CallsAt", dst=PORT, direction=direction, hops=Hops(1, 3))
     turned = PatternStep(src=PORT, edge="CallsAt", dst=SHIP, direction=backwards, hops=Hops(1, 3))
-    assert step.backwards == replace(turned, from_end=True)
-    assert step.backwards.backwards == step
+    assert step.reversed == replace(turned, is_reversed=True)
+    assert step.reversed.reversed == step

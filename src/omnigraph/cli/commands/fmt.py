@@ -59,14 +59,14 @@ def _format(path: Path) -> FormatResult:
 def _formatted_queries(path: Path) -> str:
     report = read_query_report(path)
     if report.errors:
-        raise QueryError(report.in_order())
+        raise QueryError(report.sorted())
     return format_queries(report.source.text, str(path))
 
 
 def _formatted_schema(path: Path) -> str:
     report = read_schema_report(path)
     if report.errors:
-        raise SchemaError(report.in_order())
+        raise SchemaError(report.sorted())
     return format_schema(report.source.text, str(path))
 
 

@@ -90,7 +90,7 @@ def validate(
     else:
         graph, source = _addressed(path, uri, store, pairs)
         checked = graph.pipeline.validate(source, variables)
-    warnings = checked.report.in_order()
+    warnings = checked.report.sorted()
     if as_json:
         diagnostics = [diagnostic.to_json() for diagnostic in warnings]
         facts = {"status": "ok", "pipeline": checked.name, "diagnostics": diagnostics}

@@ -124,7 +124,7 @@ class RowCompiler:
         else:
             traversal = self._traversal(expand.edge, expand.direction)
             starts = source.select(start.alias(NEAR))
-            found = traversal.reach(starts, expand.hops, from_end=expand.from_end)
+            found = traversal.reach(starts, expand.hops, is_reversed=expand.is_reversed)
         rows = source.join(found, start == F.col(NEAR)).drop(NEAR)
         dst = self._name(expand.dst.name)
         if self._properties(expand.dst) == ["id"]:

@@ -46,10 +46,10 @@ class EdgeTraversal:
             return backwards
         return forwards.unionAll(backwards.where(F.col(NEAR) != F.col(FAR)))
 
-    def reach(self, starts: DataFrame, hops: Hops, *, from_end: bool = False) -> DataFrame:
+    def reach(self, starts: DataFrame, hops: Hops, *, is_reversed: bool = False) -> DataFrame:
         """Return NEAR and FAR for every node reached from starts (a column NEAR), each once.
 
-        With `from_end`, FAR are the nodes from which each start is reached.
+        With `is_reversed`, FAR are the nodes from which each start is reached.
         """
         pairs = self.edges().distinct()
         if not hops.is_single and not self._chains:
@@ -61,7 +61,7 @@ class EdgeTraversal:
         state = self._distances(starts.select(NEAR).distinct(), pairs, hops.maximum)
         loops = pairs.where(F.col(NEAR) == F.col(FAR)).select(F.col(NEAR).alias(_NEXT))
         # A loop leads to the node it is at, one hop after that was reached, and not on from there.
-        looping = F.col(_START if from_end else _NODE) == F.col(_NEXT)
+        looping = F.col(_START if is_reversed else _NODE) == F.col(_NEXT)
         state = state.join(loops, looping, "left")
         by_loop = F.col(_NEXT).isNotNull() & _within(F.col(_HOPS) + 1, hops)
         found = state.where(_within(F.col(_HOPS), hops) | by_loop)

@@ -8,16 +8,15 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from omnigraph.catalog import MigrationStep, TypeKind
+from omnigraph.catalog.constraints import VALUE_CONSTRAINTS
 from omnigraph.catalog.migration_steps import WIRE_NAMES, ChangeCardinality, DropMode, WidenProperty
 from omnigraph.catalog.model import (
     Annotation,
     Cardinality,
-    Check,
     Constraint,
     Index,
     Key,
     Metric,
-    Range,
     Unique,
 )
 from omnigraph.lang import Code
@@ -81,10 +80,9 @@ def _constraint(members: Mapping[str, Any]) -> Constraint:
             return Index(tuple(facts["properties"]), Metric(facts["metric"]))
         case "Index":
             return Index(tuple(facts))
-        case "Range":
-            return Range(facts["property"], facts["min"], facts["max"])
         case _:
-            return Check(facts["property"], facts["pattern"])
+            kind = VALUE_CONSTRAINTS[word.lower()].type
+            return kind(facts["property"], *(facts[name] for name in kind.json_members))
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(

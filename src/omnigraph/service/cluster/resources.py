@@ -329,7 +329,7 @@ class _ResourceLoader:
             return None
 
     def _tell(self, report: DiagnosticReport, code: str, address: str) -> None:
-        for diagnostic in report.in_order():
+        for diagnostic in report.sorted():
             if diagnostic.severity == "error":
                 file, line = report.source.name, _line(diagnostic)
                 self._findings.error(code, address, diagnostic.message, file=file, line=line)

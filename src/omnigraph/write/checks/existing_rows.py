@@ -16,12 +16,11 @@ from omnigraph.catalog import AcceptedType, Cardinality, Constraint, MigrationPl
 from omnigraph.catalog.defaults import default_value
 from omnigraph.catalog.migration_steps import AddConstraint, ChangeCardinality, MakeRequired
 from omnigraph.catalog.model import (
-    Check,
     EdgeType,
     NodeType,
     Property,
-    Range,
     Unique,
+    ValueConstraint,
     constraint_columns,
 )
 from omnigraph.dataset_view import StagedView
@@ -50,7 +49,7 @@ class MigrationRules:
             match step:
                 case MakeRequired(kind, name, property_name) if (kind, name) == _type_key(type_):
                     rules = replace(rules, required=rules.required | {property_name})
-                case AddConstraint(kind, name, Unique() | Range() | Check() as constraint) if (
+                case AddConstraint(kind, name, Unique() | ValueConstraint() as constraint) if (
                     kind,
                     name,
                 ) == _type_key(type_):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import ceil, floor
-from typing import assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.model import Check, Index, Key, Property, Range, Unique
+from omnigraph.catalog.constraints import VALUE_CONSTRAINTS
+from omnigraph.catalog.model import Check, Property, Range, ValueConstraint, constraint_word
 from omnigraph.lang.source_writer import plain_number
 from omnigraph.write.change_set import INPUT_POSITION
 from omnigraph.write.checks.reporter import ViolationReporter
@@ -26,15 +26,8 @@ def check_values(report: ViolationReporter) -> None:
         if property_.type.enum_values is not None:
             _check_enum(report, property_)
     for constraint in report.shape.definition.constraints:
-        match constraint:
-            case Range():
-                _check_range(report, constraint)
-            case Check():
-                _check_pattern(report, constraint)
-            case Key() | Unique() | Index():
-                continue
-            case _ as unreachable:
-                assert_never(unreachable)
+        if isinstance(constraint, ValueConstraint):
+            VALUE_CONSTRAINTS[constraint_word(constraint)].values.load()(report, constraint)
 
 
 def _check_required(report: ViolationReporter, property_: Property) -> None:
@@ -67,7 +60,8 @@ def _check_enum(report: ViolationReporter, property_: Property) -> None:
     )
 
 
-def _check_range(report: ViolationReporter, rule: Range) -> None:
+def check_range(report: ViolationReporter, rule: Range) -> None:
+    """Report values outside of a closed interval."""
     place = f"@range violation on {report.shape.name}.{rule.property}"
     column = report.rows[rule.property]
     if pa.types.is_floating(column.type):
@@ -107,7 +101,8 @@ def _out_of_range(
     return pc.fill_null(compare(column, limit), False)
 
 
-def _check_pattern(report: ViolationReporter, rule: Check) -> None:
+def check_pattern(report: ViolationReporter, rule: Check) -> None:
+    """Report values that do not match a regular expression."""
     place = f"@check violation on {report.shape.name}.{rule.property}"
     matches = pc.match_substring_regex(report.rows[rule.property], rule.pattern)
     report.report_mask(
