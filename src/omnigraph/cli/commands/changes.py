@@ -166,8 +166,8 @@ def baseline(
             file.write(f"{line}\n".encode())
             count += 1
     if as_json:
-        print_json(source.handshake.to_json())
+        print_json(source.to_json())
         return
     click.echo(f"wrote {count_text(count, 'entity', 'entities')} to {out}")
-    for name, value in source.handshake.to_json().items():
+    for name, value in source.to_json().items():
         click.echo(f"{name}: {value}")
