@@ -251,6 +251,22 @@ def engine_option(command: _CommandT) -> _CommandT:
     return click.option("--engine", type=choice, default=LOCAL_ENGINE, help=about)(command)
 
 
+def collect_options(
+    target: str, names: Sequence[str]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that passes several options as one argument, a dictionary."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - of any command
+            collected = {name: options.pop(name) for name in names}
+            command(*arguments, **options, **{target: collected})
+
+        return run
+
+    return decorate
+
+
 def read_duration(text: str | None) -> timedelta | None:
     """Read `90s`, `15m`, `12h`, `30d`, `2w`; a number alone means seconds."""
     if text is None:

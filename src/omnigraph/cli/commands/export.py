@@ -152,10 +152,10 @@ def import_(actor: str | None, archive: Path, uri: str, as_json: bool) -> None:
     who = actor_and_policy(actor)
     with show_progress("importing"):
         report = import_archive(archive, uri, policy=who.policy, actor=who.actor)
-    if as_json:
-        print_json({"uri": uri, **report.to_json()})
-        return
     what = "all of its history"
     if not report.history:
         what = count_text(report.entities or 0, "entity", "entities")
-    click.echo(f"imported {archive} with {what} as {uri}")
+    if as_json:
+        print_json({"uri": uri, **report.to_json()})
+    else:
+        click.echo(f"imported {archive} with {what} as {uri}")
