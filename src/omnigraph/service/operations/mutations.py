@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import msgspec
 
 from omnigraph.errors import InvalidInput
+from omnigraph.merge.model import MergeResult
 from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.admission import BRANCH_BYTES
@@ -248,15 +250,7 @@ def _turn(session: GraphSession, branch: str, size: int) -> AbstractContextManag
 )
 def revert(session: GraphSession, request: wire.PickRequest) -> wire.BranchMergeOutput:
     """Undo the changes of a commit on a branch, as a new commit."""
-    with session.admit(BRANCH_BYTES):
-        result = session.graph.revert(
-            request.commit_id,
-            branch=branch_name(request.branch),
-            dry_run=request.dry_run,
-            resolve=request.resolve,
-            message=request.message,
-        )
-    return merge_output(result)
+    return _apply_commit(session, request, session.graph.revert)
 
 
 def _check_cherry_pick(session: GraphSession, request: wire.PickRequest) -> None:
@@ -281,8 +275,14 @@ def _check_cherry_pick(session: GraphSession, request: wire.PickRequest) -> None
 )
 def cherry_pick(session: GraphSession, request: wire.PickRequest) -> wire.BranchMergeOutput:
     """Apply what a commit changed on its branch to another branch, as a new commit."""
+    return _apply_commit(session, request, session.graph.cherry_pick)
+
+
+def _apply_commit(
+    session: GraphSession, request: wire.PickRequest, apply: Callable[..., MergeResult]
+) -> wire.BranchMergeOutput:
     with session.admit(BRANCH_BYTES):
-        result = session.graph.cherry_pick(
+        result = apply(
             request.commit_id,
             branch=branch_name(request.branch),
             dry_run=request.dry_run,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 
@@ -61,14 +61,7 @@ def query(session: GraphSession, request: wire.QueryRequest) -> wire.ReadOutput:
     With `Accept: application/vnd.apache.arrow.stream` or `application/x-ndjson` the rows are
     streamed, which has no limit of size.
     """
-    result = session.graph.query(
-        request.query,
-        request.params,
-        name=request.name,
-        at=state(session, request.branch, request.snapshot),
-        timeout=least(request.timeout_seconds, session.service.seconds),
-        memory=least(request.memory_bytes, session.service.memory),
-    )
+    result = session.graph.query(request.query, request.params, **_options(session, request))
     check_answer(len(result), len(result.columns), session.service.memory)
     branch = None if request.snapshot is not None else branch_name(request.branch)
     return wire.ReadOutput(
@@ -115,14 +108,19 @@ def read(session: GraphSession, request: wire.ReadRequest) -> wire.LegacyReadOut
 def stream(session: GraphSession, request: wire.QueryRequest) -> ResultStream:
     """Run a query whose rows are read in batches; the check is that of `query`."""
     query.access.check(session, request)
-    return session.graph.stream(
-        request.query,
-        request.params,
-        name=request.name,
-        at=state(session, request.branch, request.snapshot),
-        timeout=least(request.timeout_seconds, session.service.seconds),
-        memory=least(request.memory_bytes, session.service.memory),
-    )
+    return session.graph.stream(request.query, request.params, **_options(session, request))
+
+
+def _options(
+    session: GraphSession, request: wire.QueryRequest | wire.ExplainRequest
+) -> dict[str, Any]:
+    """Return which state a query reads, and its limits: at most those of the server."""
+    return {
+        "name": request.name,
+        "at": state(session, request.branch, request.snapshot),
+        "timeout": least(request.timeout_seconds, session.service.seconds),
+        "memory": least(request.memory_bytes, session.service.memory),
+    }
 
 
 def least(requested: _NumberT | None, allowed: _NumberT | None) -> _NumberT | None:
@@ -149,14 +147,9 @@ def least(requested: _NumberT | None, allowed: _NumberT | None) -> _NumberT | No
 )
 def explain(session: GraphSession, request: wire.ExplainRequest) -> wire.ExplainOutput:
     """Return the operators of a query; with `analyze` run it, and return rows and times."""
+    options = _options(session, request)
     explanation = session.graph.explain(
-        request.query,
-        request.params,
-        name=request.name,
-        at=state(session, request.branch, request.snapshot),
-        analyze=request.analyze,
-        timeout=least(request.timeout_seconds, session.service.seconds),
-        memory=least(request.memory_bytes, session.service.memory),
+        request.query, request.params, analyze=request.analyze, **options
     )
     return to_answer(explanation.to_json(), wire.ExplainOutput)
 
