@@ -22,6 +22,7 @@ from omnigraph.commit.manifest import unknown_branch_error
 from omnigraph.commit.model import Branch, Commit, CommitId, Tag
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.merge.model import MergeResult
+from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import LOCAL_ENGINE
 from omnigraph.query.result import Result, ResultStream
@@ -95,28 +96,6 @@ class SnapshotProtocol(Protocol):
     @property
     def catalog(self) -> Catalog:
         """Its types."""
-
-
-class BlobProtocol(Protocol):
-    """A blob of one entity; an external one has a `uri` and no bytes here."""
-
-    @property
-    def etag(self) -> str:
-        """The entity tag."""
-
-    @property
-    def size(self) -> int | None:
-        """The number of bytes; None of an external blob."""
-
-    @property
-    def uri(self) -> str | None:
-        """The address of an external blob."""
-
-    def read(self, start: int = 0, end: int | None = None) -> bytes:
-        """Return the bytes from `start` up to, not including, `end`."""
-
-    def chunks(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes of a range in pieces."""
 
 
 class GraphPart(ABC, Generic[_ContextT, _StateT]):
@@ -406,9 +385,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         """Return one entity of a state, or None when it does not exist there."""
 
     @abstractmethod
-    def blob(
-        self, type_name: str, id: str, property: str, at: _StateT | None = None
-    ) -> BlobProtocol:
+    def blob(self, type_name: str, id: str, property: str, at: _StateT | None = None) -> Blob:
         """Return a blob of an entity, to be read in ranges."""
 
     @overload

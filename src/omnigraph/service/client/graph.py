@@ -18,11 +18,12 @@ from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput, NotFound, StorageUnavailable
 from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
 from omnigraph.merge.model import MergeResult
+from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import is_spark_engine
 from omnigraph.query.result import Result, ResultStream, column_types, to_stored_types
 from omnigraph.service import wire
-from omnigraph.service.client.blobs import RemoteBlob, find_blob
+from omnigraph.service.client.blobs import find_blob
 from omnigraph.service.client.decode import (
     RemoteSnapshot,
     read_change,
@@ -125,9 +126,7 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         properties: dict[str, Any] | None = self._context.call(entity, request).entity
         return properties
 
-    def blob(
-        self, type_name: str, id: str, property: str, at: RemoteTarget | None = None
-    ) -> RemoteBlob:
+    def blob(self, type_name: str, id: str, property: str, at: RemoteTarget | None = None) -> Blob:
         snapshot = self.snapshot(at)
         word, colon, name = type_name.partition(":")
         if not colon:
