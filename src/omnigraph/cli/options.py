@@ -244,6 +244,19 @@ def actor_and_policy(actor: str | None = None) -> ActorPolicy:
     return ActorPolicy(meta.get("omnigraph.policy"), actor or meta.get("omnigraph.actor"))
 
 
+def json_option(command: _CommandT) -> _CommandT:
+    """Add `--json`, which `print_result` follows."""
+    option = click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        expose_value=False,
+        callback=_store_option("json"),
+        help="Print JSON.",
+    )
+    return option(command)
+
+
 def engine_option(command: _CommandT) -> _CommandT:
     """Add `--engine`."""
     choice = click.Choice(ENGINES)
