@@ -35,9 +35,9 @@ def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
         else:
             command = click.option("--uri", help="Address of the graph.")(command)
         command = click.option("--store", help="Address of the graph.")(command)
-        given = {parameter.name for parameter in getattr(command, "__click_params__", ())}
+        names = {parameter.name for parameter in getattr(command, "__click_params__", ())}
         command = location_options(command)
-        return policy_option(command if "actor" in given else policy_actor_option(command))
+        return policy_option(command if "actor" in names else policy_actor_option(command))
 
     return decorate
 
@@ -169,12 +169,12 @@ def refuse_unused_options(command: str) -> None:
     sort, unused = _UNUSED_OPTIONS.get(command) or _UNUSED_OPTIONS.get(
         command.split(" ")[0], ("", ())
     )
-    given = [
+    names = [
         f"--{_FIELD_OPTIONS.get(name, name)}" for name in unused if option_value(name) is not None
     ]
-    if given:
-        do = "does" if len(given) == 1 else "do"
-        raise InvalidUsage(f"`{command}` is a {sort} command: {', '.join(given)} {do} not apply")
+    if names:
+        do = "does" if len(names) == 1 else "do"
+        raise InvalidUsage(f"`{command}` is a {sort} command: {', '.join(names)} {do} not apply")
 
 
 _FIELD_OPTIONS = {"actor": "as"}

@@ -390,10 +390,10 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         """
         self._context.check_maintenance("verify")
         if is_spark_engine(engine):
-            found = verify_in_subprocess(self._manifest.location, plain=False) if deep else None
-            if found is not None and not found.ok:
-                return found
-            return spark.verify_on_spark(self._manifest, report=found)
+            report = verify_in_subprocess(self._manifest.location, plain=False) if deep else None
+            if report is not None and not report.ok:
+                return report
+            return spark.verify_on_spark(self._manifest, report=report)
         return verify_in_subprocess(self._manifest.location) if deep else verify(self._manifest)
 
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:

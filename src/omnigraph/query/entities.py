@@ -22,25 +22,25 @@ from omnigraph.types.arrow import to_values
 
 def find_type(snapshot: Snapshot, name: str) -> AcceptedType:
     """Return a node or edge type by name; `node:T` and `edge:T` resolve ambiguous names."""
-    found = find_types(snapshot, name)
-    if len(found) > 1:
+    types = find_types(snapshot, name)
+    if len(types) > 1:
         message = f"'{name}' is a node and an edge type: write `node:{name}` or `edge:{name}`"
         raise InvalidInput(message, code="ambiguous_type", type=name)
-    return found[0]
+    return types[0]
 
 
 def find_types(snapshot: Snapshot, name: str) -> list[AcceptedType]:
     """Return the node type, the edge type or both that a name means."""
     kind, colon, bare = name.partition(":")
     kinds = [TypeKind(kind)] if colon and kind in ("node", "edge") else list(_KINDS)
-    wanted = bare if colon else name
-    found = [t for k in kinds if (t := snapshot.schema.find(k, wanted)) is not None]
-    if not found:
-        known = {*snapshot.catalog.nodes, *snapshot.catalog.edges}
-        hint = did_you_mean(wanted, known)
+    type_name = bare if colon else name
+    types = [t for k in kinds if (t := snapshot.schema.find(k, type_name)) is not None]
+    if not types:
+        names = {*snapshot.catalog.nodes, *snapshot.catalog.edges}
+        hint = did_you_mean(type_name, names)
         message = f"unknown type '{name}'" + (f": {hint}" if hint else "")
         raise NotFound(message, code="unknown_type", type=name)
-    return found
+    return types
 
 
 _KINDS = (TypeKind.NODE, TypeKind.EDGE)

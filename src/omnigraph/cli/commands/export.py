@@ -82,7 +82,7 @@ def export(
     if jsonl:
         warn_deprecated("export --jsonl", "export")
     ways = [
-        name for name, given in _destinations(folder, parts, archive).items() if given is not None
+        name for name, path in _destinations(folder, parts, archive).items() if path is not None
     ]
     if len(ways) > 1:
         raise click.UsageError(f"{' and '.join(ways)} are mutually exclusive")

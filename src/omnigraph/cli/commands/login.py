@@ -19,13 +19,13 @@ from omnigraph.service.user_config import delete_token, read_user_config, store_
 def login(name: str, token: str | None) -> None:
     """Store the token for server NAME, readable only by you."""
     operator = read_user_config(os.environ)
-    given = token
-    if given is None:
+    secret = token
+    if secret is None:
         if sys.stdin.isatty():
-            given = click.prompt("token", hide_input=True, err=True)
+            secret = click.prompt("token", hide_input=True, err=True)
         else:
-            given = sys.stdin.readline()
-    store_token(operator, name, given)
+            secret = sys.stdin.readline()
+    store_token(operator, name, secret)
     declared = name in operator.servers
     if not declared:
         click.echo(f"note: {operator.folder / 'config.yaml'} has no server '{name}'", err=True)

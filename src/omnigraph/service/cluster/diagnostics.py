@@ -48,23 +48,23 @@ class ClusterDiagnostics:
     """The diagnostics so far, in order."""
 
     def __init__(self) -> None:
-        self.found: list[ClusterDiagnostic] = []
+        self.recorded: list[ClusterDiagnostic] = []
 
     def __iter__(self) -> Iterator[ClusterDiagnostic]:
-        return iter(self.found)
+        return iter(self.recorded)
 
     @property
     def ok(self) -> bool:
         """Whether no error was found."""
-        return all(finding.severity != "error" for finding in self.found)
+        return all(finding.severity != "error" for finding in self.recorded)
 
     def error(self, code: str, path: str, message: str, **source: Unpack[_Source]) -> None:
         """Record an error."""
-        self.found.append(ClusterDiagnostic(code, "error", path, message, **source))
+        self.recorded.append(ClusterDiagnostic(code, "error", path, message, **source))
 
     def warn(self, code: str, path: str, message: str, **source: Unpack[_Source]) -> None:
         """Record a warning."""
-        self.found.append(ClusterDiagnostic(code, "warning", path, message, **source))
+        self.recorded.append(ClusterDiagnostic(code, "warning", path, message, **source))
 
     @contextmanager
     def catching(self, path: str) -> Iterator[None]:
