@@ -58,7 +58,7 @@ def _parse_table(table: str) -> dict[str, ErrorCodeRow]:
     """Read `code | categories [status] | meaning` lines; `# ` starts a group of the docs page."""
     rows: dict[str, ErrorCodeRow] = {}
     group = ""
-    for line in table.replace("\n  ", " ").splitlines():
+    for line in table.splitlines():
         if line.startswith("# "):
             group = line.removeprefix("# ")
         elif line:
@@ -77,8 +77,7 @@ _TABLE = """\
 invalid | invalid | A name, address or option is invalid.
 not_found | not_found | The named object, or the route, does not exist.
 already_exists | conflict | The object to create exists already.
-internal | internal | The server failed for a reason of its own; its log has the details under the
-  request ID.
+internal | internal | The server failed; its log has the details under the request ID.
 text_invalid | invalid | A text has an unpaired surrogate and cannot be encoded as UTF-8.
 limit_invalid | invalid | A limit or page size is out of range.
 limit_negative | invalid | `limit` or `offset` of a query is negative.
@@ -103,10 +102,8 @@ format_unsupported | unavailable | Another version of the storage format wrote t
 version_reclaimed | not_found | Cleanup removed the requested version.
 branch_not_found | not_found | The branch does not exist.
 branch_exists | conflict | A branch of that name exists already.
-branch_name_invalid | invalid | The name cannot be used for a branch, or the branch cannot be
-  deleted.
-branch_has_descendants | invalid | Other branches were created from the branch; delete them first,
-  or force it.
+branch_name_invalid | invalid | The name is not valid for a branch, or the branch cannot be deleted.
+branch_has_descendants | invalid | Other branches descend from it; delete them, or force it.
 tag_not_found | not_found | The tag does not exist.
 tag_exists | conflict | A tag of that name exists already.
 tag_name_invalid | invalid | The name cannot be used for a tag.
@@ -120,10 +117,8 @@ expected_version_mismatch | conflict | A dataset changed since it was read.
 contention | contention | Another writer published first; nothing was changed, retry.
 commit_fenced | contention | Recovery gave the staged commit up; stage it again.
 stage_expired | contention | The operation took longer than the lease of its intent; run it again.
-outcome_unknown | outcome_unknown | Storage did not report whether the commit was published; look
-  its ID up before retrying.
-cleanup_running | contention | A cleanup is running that may remove shared files; retry when it is
-  done.
+outcome_unknown | outcome_unknown | It is unknown whether the commit was published; look its ID up.
+cleanup_running | contention | A cleanup that may remove shared files is running; retry after it.
 cleanup_expired | contention | The lease of a cleanup expired; run it again.
 cleanup_policy_missing | invalid | Cleanup needs a number of commits or an age to retain.
 cleanup_policy_negative | invalid | A number of commits or an age to retain is negative.
@@ -138,8 +133,7 @@ storage_not_found | not_found 500 | A stored object does not exist.
 storage_not_a_folder | unavailable | A file exists where a folder is expected.
 storage_option_invalid | invalid 500 | An option of the object store is invalid.
 storage_profile_invalid | invalid 500 | The AWS profile does not exist or cannot be used.
-storage_unsafe | unavailable | The object store lacks conditional writes, so concurrent writers are
-  not safe.
+storage_unsafe | unavailable | The object store lacks the conditional writes that writers need.
 storage_clock_changed | unavailable | The clock of the storage went back; run the cleanup again.
 spill_failed | unavailable | Rows cannot be written to the temporary folder.
 
@@ -147,8 +141,7 @@ spill_failed | unavailable | Rows cannot be written to the temporary folder.
 schema_corrupt | internal | The stored schema cannot be read.
 schema_identity | internal | Two schemas break the rules of stable identities.
 identity_exhausted | internal | There are no identities left to allocate.
-schema_change_unsupported | invalid | The schema change is refused; each refusal has a diagnostic
-  code.
+schema_change_unsupported | invalid | The schema change is refused; refusals have diagnostic codes.
 schema_moved | conflict | The accepted schema of the branch changed since it was read.
 schema_declared | conflict | A cluster declares the schema; change it there.
 schema_file_unreadable | invalid | The schema file cannot be read.
@@ -159,10 +152,8 @@ unknown_property | invalid | The type has no property of that name.
 unknown_column | not_found | The type has no column of that name.
 unknown_kind | invalid | The kind is neither `node` nor `edge`.
 unknown_op | invalid | The operation is none of those a change can have.
-ambiguous_type | invalid | The name is a node type and an edge type; write `node:` or `edge:` before
-  it.
-type_ambiguous | invalid | The name of an input is a node type and an edge type; write `node:` or
-  `edge:` before it.
+ambiguous_type | invalid | The name is a node type and an edge type; prefix `node:` or `edge:`.
+type_ambiguous | invalid | An input is a node type and an edge type; prefix `node:` or `edge:`.
 type_mismatch | invalid | Values of a merge do not fit the type of the property on the target.
 
 # Queries
@@ -185,8 +176,7 @@ blob_changed | invalid 412 | The blob is not the expected one.
 blob_range_not_satisfiable | invalid 416 | The range is not within the blob.
 
 # Writes
-validation_failed | invalid | The change breaks rules of the schema; `details.violations` lists
-  them.
+validation_failed | invalid | The change breaks rules of the schema, listed in `details.violations`.
 key_conflict | conflict | An entity to insert exists already.
 load_mode_invalid | invalid | The load mode is unknown or does not fit the input.
 input_unknown | invalid | The input of a load is not a table, rows or a path of a known format.
@@ -194,8 +184,7 @@ input_unreadable | invalid unavailable | The input of a load cannot be read.
 encoding_unknown | invalid | The text encoding is unknown.
 external_blob_source | unavailable 424 | An external blob cannot be read.
 external_blobs_invalid | invalid | A base URI of external blobs is invalid.
-too_many_rejects | invalid | More rows were rejected than `max_rejects` allows; nothing was
-  published.
+too_many_rejects | invalid | More rows were rejected than `max_rejects`; nothing was published.
 max_rejects_invalid | invalid | `max_rejects` is neither a number of rows nor a share below 1.
 proposal_empty | invalid | The mutation changes nothing, so there is nothing to propose.
 
@@ -209,12 +198,10 @@ decisions_invalid | invalid | The decisions of a merge cannot be read.
 
 # Changes
 change_feed_gap | not_found 410 | Cleanup removed changes after the cursor; take a new baseline.
-change_cursor_rejected | invalid | The cursor is damaged or belongs to another graph, branch or
-  filter.
+change_cursor_rejected | invalid | The cursor is damaged or of another graph, branch or filter.
 feed_position_ambiguous | invalid | More than one start position of a feed is given.
 feed_start_invalid | invalid | The start position of a feed is invalid.
-parentless_commit | conflict invalid | The commit is the first of the graph and has no changes to
-  compare.
+parentless_commit | conflict invalid | The first commit of a graph has nothing to compare with.
 schema_boundary | conflict | The commit changed the schema, so changes cannot be compared across it.
 baseline_invalid | invalid | The request body of a baseline is invalid.
 
@@ -230,10 +217,8 @@ nothing_to_embed | invalid | The type has no property with `@embed`.
 embedding_unavailable | unavailable 503 | The embedding service cannot be reached or failed.
 embedding_deadline | limit 503 | The embedding service did not answer before the deadline.
 embedding_refused | denied invalid 503 | The embedding service refused the request.
-embedding_answer_invalid | unavailable 503 | The embedding service returned something other than
-  vectors of equal length.
-embedding_library_missing | unavailable 503 | The provider needs a Python library that is not
-  installed.
+embedding_answer_invalid | unavailable 503 | The service did not return vectors of equal length.
+embedding_library_missing | unavailable 503 | A Python library of the provider is not installed.
 embedding_model_missing | unavailable 503 | The local embedding model cannot be loaded.
 embedding_model_unknown | conflict | The property holds vectors of an unknown model, or of several.
 embedding_model_mismatch | conflict | The vectors are of another model than those of the property.
@@ -241,8 +226,7 @@ embedding_model_invalid | invalid | The name of the model that made the vectors 
 embedding_text_empty | invalid | A blank text cannot be embedded.
 embedding_config_invalid | invalid | The embedding configuration is invalid.
 embedding_api_key_missing | invalid | The environment variable with the API key is not set.
-embedding_api_key_inline | invalid | The API key is written into the configuration; refer to a
-  variable as `${NAME}`.
+embedding_api_key_inline | invalid | The configuration has an API key; refer to it as `${NAME}`.
 embedding_api_key_required | invalid | The embedding profile needs an API key.
 embed_input_invalid | invalid | A line of the file to embed is invalid.
 embed_manifest_invalid | invalid | The manifest of an embedding run is invalid.
@@ -252,8 +236,7 @@ embed_type_unknown | invalid | The embedding specification has no such type.
 
 # Policies
 forbidden | denied | The policy does not allow the action.
-policy_invalid | invalid | The policy, or its test file, is invalid; the message lists every
-  problem.
+policy_invalid | invalid | The policy or its test file is invalid; the message lists every problem.
 policy_too_long | invalid | The policy file is too long.
 policy_file_unreadable | invalid | The policy file cannot be read.
 policy_action_unknown | invalid | The policy action does not exist.
@@ -277,8 +260,7 @@ stream_busy | limit | Too many exports are under way.
 deadline | unavailable 503 | The server did not answer in time; a change may still happen.
 not_ready | unavailable 503 | The server is not ready.
 stored_query_not_found | not_found | The stored query does not exist.
-stored_query_unexpected | invalid | The stored query is a mutation where a read is expected, or the
-  reverse.
+stored_query_unexpected | invalid | The stored query is a mutation, not a read, or the reverse.
 
 # Serving
 stored_queries_missing | invalid | The folder of stored queries does not exist.
@@ -289,27 +271,22 @@ graphs_not_served | invalid | Graphs cannot be opened, so the server does not st
 graph_id_invalid | invalid | The graph ID cannot be used.
 graph_id_duplicate | invalid | Two graphs have the same ID.
 server_unprotected | invalid | The server would listen on a network address without tokens.
-server_missing | invalid | The libraries of the server are not installed: `pip install
-  'omnigraph[server]'`.
-telemetry_missing | invalid | The libraries of telemetry are not installed: `pip install
-  'omnigraph[telemetry]'`.
-tokens_missing | invalid | A policy is set but no tokens are configured, so callers cannot be
-  identified.
+server_missing | invalid | Libraries are not installed: `pip install 'omnigraph[server]'`.
+telemetry_missing | invalid | Libraries are not installed: `pip install 'omnigraph[telemetry]'`.
+tokens_missing | invalid | A policy is set without tokens, so callers cannot be identified.
 tokens_invalid | invalid | The token file or secret cannot be read.
 tls_incomplete | invalid | TLS needs a certificate and its key.
 tls_invalid | invalid | The TLS certificate and its key cannot be used.
 trusted_proxy_invalid | invalid | A trusted proxy is not an IP address or network.
 bind_failed | invalid | The server cannot listen on the address.
 workers_failed | unavailable | Worker processes of the server keep failing.
-reload_changes_state | invalid | A reload would change how the server protects its graphs; restart
-  it.
+reload_changes_state | invalid | A reload would change how the server protects graphs; restart it.
 
 # Clients and configuration
 server_invalid | invalid | The address or answer of the server is invalid.
 server_unknown | unavailable | The server does not support the request.
 server_unreachable | unavailable | The server cannot be reached.
-remote_unsupported | invalid | The operation needs the graph itself and is not available on a remote
-  graph.
+remote_unsupported | invalid | The operation needs the graph itself; a remote graph lacks it.
 graph_ambiguous | invalid not_found | The server or configuration has several graphs; name one.
 config_invalid | invalid | The configuration file is invalid.
 credentials_exposed | invalid | Other users can read the credentials file.
@@ -334,8 +311,7 @@ cluster_unreachable | unavailable | The Spark cluster does not answer.
 java_missing | unavailable | There is no suitable Java for Spark.
 java_failed | unavailable | The Java process of Spark failed.
 warmup_failed | unavailable | The Java archive that speeds up session starts was not written.
-scratch_removed | contention | Rows of a job were removed before they were committed; run the job
-  again.
+scratch_removed | contention | Rows of a job were removed before their commit; run the job again.
 columns_invalid | invalid | The columns to read or write are invalid.
 filter_invalid | invalid | A filter of the Spark data source is invalid.
 stream_columns_missing | invalid | A stream of changes lacks required columns.
@@ -376,15 +352,12 @@ invalid_storage_root | invalid | The storage address of the cluster is invalid.
 unsupported_state_backend | invalid | The state backend is not supported.
 graph_id_not_servable | invalid | A server cannot serve a graph of this name.
 dangling_graph_reference | invalid | The graph that is referred to is not declared.
-dangling_embedding_provider_reference | invalid | The embedding provider that is referred to is not
-  declared.
+dangling_embedding_provider_reference | invalid | An embedding provider is not declared.
 wrong_kind_reference | invalid | The reference names a resource of another kind.
 invalid_external_blob_base | invalid | A base URI of external blobs is invalid.
 invalid_external_blob_policy | invalid | The external blob settings of a graph are invalid.
-external_blob_ingress_default_deny | invalid | The graph has Blob properties and no base URI of
-  external blobs is allowed.
-external_blob_policy_digest_mismatch | invalid | The external blob settings changed since they were
-  read.
+external_blob_ingress_default_deny | invalid | No base URI of external blobs is allowed.
+external_blob_policy_digest_mismatch | invalid | The external blob settings changed.
 policy_missing_applies_to | invalid | The policy does not state which graphs it applies to.
 policy_mixed_binding_kinds | invalid | The policy applies to the cluster and to single graphs.
 duplicate_policy_binding | invalid | The policy lists a graph twice.
@@ -427,17 +400,14 @@ cluster_recovery_rolled_forward | invalid | An interrupted change was completed.
 recovery_sidecar_read_error | invalid | The record of an interrupted change cannot be read.
 catalog_payload_missing | invalid | The stored content of a resource is missing.
 catalog_payload_read_error | invalid | The stored content of a resource cannot be read.
-catalog_payload_digest_mismatch | invalid | The stored content of a resource does not match its
-  digest.
+catalog_payload_digest_mismatch | invalid | The stored content and its digest differ.
 cluster_empty | invalid | No graph has been applied yet.
 cluster_state_missing | invalid | The cluster was never applied.
 cluster_no_healthy_graphs | invalid | None of the graphs of the cluster can be served.
 policy_bindings_missing | invalid | The state does not record which graphs a policy applies to.
 embedding_provider_missing | invalid | The embedding provider of a graph was not applied.
-embedding_provider_profile_missing | invalid | The state lacks the settings of an embedding
-  provider.
-embedding_provider_digest_mismatch | invalid | The settings of an embedding provider do not match
-  their digest.
+embedding_provider_profile_missing | invalid | An embedding provider has no settings.
+embedding_provider_digest_mismatch | invalid | Provider settings and their digest differ.
 """
 
 _BY_CODE = _parse_table(_TABLE)

@@ -179,7 +179,7 @@ def surfaces(graph, folder):
     yield "feed", repr(page) + json.dumps(page.to_json())
     baseline = graph.changes.baseline()
     yield "baseline", list(baseline.lines)
-    yield "handshake", repr(baseline.handshake)
+    yield "handshake", repr(baseline.to_json())
 
 
 def steady(text):

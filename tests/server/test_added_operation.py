@@ -39,17 +39,13 @@ class CountOutput(Struct, kw_only=True):
 
 @operation(
     name="countEntities",
-    path="/graphs/{graph_id}/count/{type}",
-    tag="queries",
+    route="GET /count/{type}",
     summary="Count the entities of a type",
-    request=CountRequest,
-    answer=CountOutput,
-    errors=(400, 404),
     access=on_branch(PolicyAction.READ),
     example={"branch": "main"},
     tools=(Tool(name="count", description="Count the entities of a type.", pages="counts"),),
 )
-def count_entities(session, request):
+def count_entities(session: GraphSession, request: CountRequest) -> CountOutput:
     """Return how many entities of a type a branch has."""
     branch = branch_name(request.branch)
     entry = session.graph.snapshot(branch).entry(f"node:{request.type}")

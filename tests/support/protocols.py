@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from omnigraph.graph import Graph
-from omnigraph.graph.protocol import GraphProtocol
+from omnigraph.graph.protocol import GraphApi
 from omnigraph.service.client import RemoteGraph
 
 
-def embedded(graph: Graph) -> GraphProtocol:
+def embedded(graph: Graph) -> GraphApi[Any, Any]:
     """Return an embedded graph as what both have in common."""
     return graph
 
 
-def remote(graph: RemoteGraph) -> GraphProtocol:
+def remote(graph: RemoteGraph) -> GraphApi[Any, Any]:
     """Return a remote graph as what both have in common."""
     return graph

@@ -9,18 +9,18 @@ from omnigraph.service.client import RemoteGraph, resources
 from tests.support.protocols import embedded, remote
 
 PAIRS = [
-    (protocol.GraphProtocol, Graph),
-    (protocol.GraphProtocol, RemoteGraph),
-    (protocol.BranchesProtocol, Branches),
-    (protocol.BranchesProtocol, resources.RemoteBranches),
-    (protocol.TagsProtocol, Tags),
-    (protocol.TagsProtocol, resources.RemoteTags),
-    (protocol.CommitsProtocol, Commits),
-    (protocol.CommitsProtocol, resources.RemoteCommits),
-    (protocol.ChangesProtocol, Changes),
-    (protocol.ChangesProtocol, resources.RemoteChanges),
-    (protocol.SchemaProtocol, Schema),
-    (protocol.SchemaProtocol, resources.RemoteSchema),
+    (protocol.GraphApi, Graph),
+    (protocol.GraphApi, RemoteGraph),
+    (protocol.BranchesApi, Branches),
+    (protocol.BranchesApi, resources.RemoteBranches),
+    (protocol.TagsApi, Tags),
+    (protocol.TagsApi, resources.RemoteTags),
+    (protocol.CommitsApi, Commits),
+    (protocol.CommitsApi, resources.RemoteCommits),
+    (protocol.ChangesApi, Changes),
+    (protocol.ChangesApi, resources.RemoteChanges),
+    (protocol.SchemaApi, Schema),
+    (protocol.SchemaApi, resources.RemoteSchema),
 ]
 
 
@@ -30,7 +30,7 @@ def shape(function):
 
 
 @pytest.mark.parametrize(
-    ("declared", "implementation"), PAIRS, ids=lambda one: one.__name__.removesuffix("Protocol")
+    ("declared", "implementation"), PAIRS, ids=lambda one: one.__name__.removesuffix("Api")
 )
 def test_signatures_are_those_of_the_protocol(declared, implementation):
     for name, method in inspect.getmembers(declared, inspect.isfunction):
@@ -40,10 +40,18 @@ def test_signatures_are_those_of_the_protocol(declared, implementation):
 
 @pytest.mark.parametrize("implementation", sorted({b for _, b in PAIRS}, key=lambda c: c.__name__))
 def test_every_public_method_is_documented(implementation):
-    members = {n: m for n, m in vars(implementation).items() if not n.startswith("_")}
+    members = {n: getattr(implementation, n) for n in dir(implementation) if not n.startswith("_")}
     functions = {n for n, m in members.items() if inspect.isfunction(m) or isinstance(m, property)}
     undocumented = {name for name in functions if not inspect.getdoc(members[name])}
     assert undocumented <= {"indexes", "pipeline"} | REFUSED
+
+
+@pytest.mark.parametrize(("declared", "implementation"), PAIRS)
+def test_a_signature_with_many_arguments_is_written_once(declared, implementation):
+    assert issubclass(implementation, declared)
+    repeated = {n for n in vars(implementation) if not n.startswith("_") and n in vars(declared)}
+    methods = [getattr(declared, n) for n in repeated if inspect.isfunction(getattr(declared, n))]
+    assert all(len(inspect.signature(method).parameters) <= 5 for method in methods)
 
 
 REFUSED = {"cleanup", "embed", "export_archive", "export_parquet", "export_parts"} | {

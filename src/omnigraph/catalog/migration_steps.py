@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
@@ -33,11 +33,15 @@ class DropMode(StrEnum):
     HARD = "hard"
 
 
-class _JsonStep:
-    """Writes a step as its kind and its fields, under the names they have in the class."""
+class _Step:
+    """A step: as JSON its kind and its fields, as text one line by a template."""
 
     __slots__ = ()
     kind: ClassVar[str]
+    template: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
@@ -47,6 +51,14 @@ class _JsonStep:
             if value is not None:
                 wire[WIRE_NAMES.get(field.name, field.name)] = _step_value_to_json(value)
         return wire
+
+    def describe(self) -> str:
+        """Return one line of text."""
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]  # as above
+        texts = {name: _step_value_to_text(getattr(self, name)) for name in names}
+        path = [texts[name] for name in ("name", "type_name", "property_name") if name in texts]
+        place = f"{texts.get('type_kind')} {'.'.join(path)}"
+        return self.template.format(self, place=place, **texts)
 
 
 WIRE_NAMES = {"old": "from", "new": "to"}
@@ -64,268 +76,193 @@ def _step_value_to_json(value: object) -> object:
             return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class AddType(_JsonStep):
-    """A type exists from now on."""
+def _step_value_to_text(value: object) -> str:
+    match value:
+        case Key() | Unique() | Index() | Range() | Check():
+            return constraint_text(value)
+        case Annotation():
+            return annotation_text(value)
+        case tuple():
+            separator = " " if any(isinstance(item, Annotation) for item in value) else ", "
+            return separator.join(map(_step_value_to_text, value)) or "none"
+        case _:
+            return "" if value is None else str(value)
 
-    kind = "add_type"
+
+@dataclass(frozen=True, slots=True)
+class _NamedTypeStep(_Step):
     type_kind: TypeKind
     name: str
 
-    def describe(self) -> str:
-        """Return one line of text."""
-        return f"add type {self.type_kind} {self.name}"
+
+@dataclass(frozen=True, slots=True)
+class _TypeStep(_Step):
+    type_kind: TypeKind
+    type_name: str
 
 
 @dataclass(frozen=True, slots=True)
-class RenameType(_JsonStep):
+class _ConstraintStep(_TypeStep):
+    constraint: Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class _PropertyStep(_TypeStep):
+    property_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddType(_NamedTypeStep):
+    """A type exists from now on."""
+
+    template = "add type {place}"
+
+
+@dataclass(frozen=True, slots=True)
+class RenameType(_Step):
     """A type has another name from now on."""
 
-    kind = "rename_type"
+    template = "rename type {type_kind} {old} -> {new}"
     type_kind: TypeKind
     old: str
     new: str
 
-    def describe(self) -> str:
-        """Return one line of text."""
-        return f"rename type {self.type_kind} {self.old} -> {self.new}"
-
 
 @dataclass(frozen=True, slots=True)
-class AddProperty(_JsonStep):
+class AddProperty(_PropertyStep):
     """A type has one more property; existing entities have its `default`, or null."""
 
-    kind = "add_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
+    template = "add property {place}: {property_type}{0.default_text}"
     property_type: PropertyType
     default: str | None = None
 
-    def describe(self) -> str:
-        """Return one line of text."""
-        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
-        default = "" if self.default is None else f" = {self.default}"
-        return f"add property {place}: {self.property_type}{default}"
+    @property
+    def default_text(self) -> str:
+        """The default as a schema has it."""
+        return "" if self.default is None else f" = {self.default}"
 
 
 @dataclass(frozen=True, slots=True)
-class RenameProperty(_JsonStep):
+class RenameProperty(_TypeStep):
     """A property has another name from now on."""
 
-    kind = "rename_property"
-    type_kind: TypeKind
-    type_name: str
+    template = "rename property {place}.{old} -> {new}"
     old: str
     new: str
 
-    def describe(self) -> str:
-        """Return one line of text."""
-        return f"rename property {self.type_kind} {self.type_name}.{self.old} -> {self.new}"
-
 
 @dataclass(frozen=True, slots=True)
-class AddConstraint(_JsonStep):
+class AddConstraint(_ConstraintStep):
     """A type has one more constraint."""
 
-    kind = "add_constraint"
-    type_kind: TypeKind
-    type_name: str
-    constraint: Constraint
-
-    def describe(self) -> str:
-        """Return one line of text."""
-        text = constraint_text(self.constraint)
-        return f"add constraint {self.type_kind} {self.type_name} {text}"
+    template = "add constraint {place} {constraint}"
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveConstraint(_JsonStep):
+class RemoveConstraint(_ConstraintStep):
     """A type has one constraint less."""
 
-    kind = "remove_constraint"
-    type_kind: TypeKind
-    type_name: str
-    constraint: Constraint
-
-    def describe(self) -> str:
-        """Return one line of text."""
-        text = constraint_text(self.constraint)
-        return f"remove constraint {self.type_kind} {self.type_name} {text}"
+    template = "remove constraint {place} {constraint}"
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeCardinality(_JsonStep):
+class ChangeCardinality(_TypeStep):
     """Another number of edges may leave a node; fewer only if none has too many."""
 
-    kind = "change_cardinality"
-    type_kind: TypeKind
-    type_name: str
+    template = "change cardinality {place}: {old} -> {new}"
     old: Cardinality
     new: Cardinality
 
-    def describe(self) -> str:
-        """Return one line of text."""
-        return f"change cardinality {self.type_kind} {self.type_name}: {self.old} -> {self.new}"
-
 
 @dataclass(frozen=True, slots=True)
-class ExtendEnum(_JsonStep):
+class ExtendEnum(_PropertyStep):
     """An enum property allows more values; the name is the one the property has afterwards."""
 
-    kind = "extend_enum"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
+    template = "extend enum {place}: {added_values}"
     added_values: tuple[str, ...]
-
-    def describe(self) -> str:
-        """Return one line of text."""
-        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
-        return f"extend enum {place}: {', '.join(self.added_values)}"
 
 
 @dataclass(frozen=True, slots=True)
-class WidenProperty(_JsonStep):
+class WidenProperty(_PropertyStep):
     """A property has a type that holds all its values and more."""
 
-    kind = "widen_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
+    template = "widen property {place}: {0.old.base_text} -> {0.new.base_text}"
     old: PropertyType
     new: PropertyType
 
-    def describe(self) -> str:
-        """Return one line of text."""
-        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
-        return f"widen property {place}: {self.old.base_text} -> {self.new.base_text}"
-
 
 @dataclass(frozen=True, slots=True)
-class MakeOptional(_JsonStep):
+class MakeOptional(_PropertyStep):
     """A required property may be null from now on."""
 
-    kind = "make_optional"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
-
-    def describe(self) -> str:
-        """Return one line of text."""
-        return f"make optional {self.type_kind} {self.type_name}.{self.property_name}"
+    template = "make optional {place}"
 
 
 @dataclass(frozen=True, slots=True)
-class MakeRequired(_JsonStep):
+class MakeRequired(_PropertyStep):
     """A nullable property is required from now on; it is null nowhere."""
 
-    kind = "make_required"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
-
-    def describe(self) -> str:
-        """Return one line of text."""
-        return f"make required {self.type_kind} {self.type_name}.{self.property_name}"
+    template = "make required {place}"
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateTypeMetadata(_JsonStep):
+class UpdateTypeMetadata(_NamedTypeStep):
     """A type is described differently; `annotations` are all it has afterwards."""
 
-    kind = "update_type_metadata"
-    type_kind: TypeKind
-    name: str
+    template = "update metadata {place}: {annotations}"
     annotations: tuple[Annotation, ...]
-
-    def describe(self) -> str:
-        """Return one line of text."""
-        return (
-            f"update metadata {self.type_kind} {self.name}: {_annotations_text(self.annotations)}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
-class UpdatePropertyMetadata(_JsonStep):
+class UpdatePropertyMetadata(_PropertyStep):
     """A property is described differently; `annotations` are all it has afterwards."""
 
-    kind = "update_property_metadata"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
+    template = "update metadata {place}: {annotations}"
     annotations: tuple[Annotation, ...]
 
-    def describe(self) -> str:
-        """Return one line of text."""
-        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
-        return f"update metadata {place}: {_annotations_text(self.annotations)}"
-
 
 @dataclass(frozen=True, slots=True)
-class DeclareEmbeddingModel(_JsonStep):
+class DeclareEmbeddingModel(_PropertyStep):
     """The model that made the vectors of a property is declared; no vector changes."""
 
-    kind = "declare_embedding_model"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
+    template = "declare embedding model {place}: {model}"
     model: str
 
-    def describe(self) -> str:
-        """Return one line of text."""
-        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
-        return f"declare embedding model {place}: {self.model}"
-
 
 @dataclass(frozen=True, slots=True)
-class DropType(_JsonStep):
+class DropType(_NamedTypeStep):
     """A type exists no longer."""
 
-    kind = "drop_type"
-    type_kind: TypeKind
-    name: str
+    template = "drop type {place} ({mode})"
     mode: DropMode = DropMode.SOFT
-
-    def describe(self) -> str:
-        """Return one line of text."""
-        return f"drop type {self.type_kind} {self.name} ({self.mode})"
 
 
 @dataclass(frozen=True, slots=True)
-class DropProperty(_JsonStep):
+class DropProperty(_PropertyStep):
     """A property exists no longer."""
 
-    kind = "drop_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
+    template = "drop property {place} ({mode})"
     mode: DropMode = DropMode.SOFT
-
-    def describe(self) -> str:
-        """Return one line of text."""
-        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
-        return f"drop property {place} ({self.mode})"
 
 
 @dataclass(frozen=True, slots=True)
-class UnsupportedChange(_JsonStep):
+class UnsupportedChange(_Step):
     """A change that cannot be made; `entity` is spelled `node:T`, `edge:T.p`, `interface:I`."""
 
-    kind = "unsupported_change"
+    template = "refused {0.code_text}{entity}: {reason}"
     entity: str
     reason: str
     code: Code | None = None
 
     @property
+    def code_text(self) -> str:
+        """The code as errors give it: `[CODE] ` where there is one."""
+        return "" if self.code is None else f"[{self.code}] "
+
+    @property
     def message(self) -> str:
         """The reason as errors give it: `[CODE] reason` where there is a code."""
-        return self.reason if self.code is None else f"[{self.code}] {self.reason}"
-
-    def describe(self) -> str:
-        """Return one line of text."""
-        code = "" if self.code is None else f"[{self.code}] "
-        return f"refused {code}{self.entity}: {self.reason}"
+        return f"{self.code_text}{self.reason}"
 
 
 MigrationStep: TypeAlias = (
@@ -392,7 +329,3 @@ class SchemaChangeRefused(OmniError):
 
 def _with_hard_drop(step: MigrationStep) -> MigrationStep:
     return replace(step, mode=DropMode.HARD) if isinstance(step, DropType | DropProperty) else step
-
-
-def _annotations_text(annotations: Iterable[Annotation]) -> str:
-    return " ".join(annotation_text(annotation) for annotation in annotations) or "none"

@@ -24,40 +24,26 @@ class BaselineInfo:
     types: tuple[str, ...]
     resume_cursor: str
 
-    @property
-    def snapshot_commit_id(self) -> CommitId:
-        """The commit whose state it is."""
-        return self.snapshot.commit_id
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The entities of a state, one line of JSON each, to be read once; and how to go on from it."""
+
+    snapshot_commit_id: CommitId
+    resume_cursor: str
+    lines: Iterator[str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the wire form."""
+        """Return the wire form, without the lines."""
         return {
             "snapshot_commit_id": self.snapshot_commit_id,
             "resume_cursor": self.resume_cursor,
         }
 
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """A handshake and the entities of its state, one line of JSON each, to be read once."""
-
-    handshake: BaselineInfo
-    lines: Iterator[str]
-
-    @property
-    def snapshot_commit_id(self) -> CommitId:
-        """The commit whose state the lines are."""
-        return self.handshake.snapshot_commit_id
-
-    @property
-    def resume_cursor(self) -> str:
-        """The cursor that goes on from that state."""
-        return self.handshake.resume_cursor
-
     def records(self) -> Iterator[str]:
-        """Yield the lines and, if all went well, the handshake as the last one."""
+        """Yield the lines and, if all went well, the state and the cursor as the last one."""
         yield from self.lines
-        yield json.dumps({"baseline": self.handshake.to_json()}, separators=(",", ":"))
+        yield json.dumps({"baseline": self.to_json()}, separators=(",", ":"))
 
 
 def capture_baseline(manifest: Manifest, branch_name: str, scope: ChangeFilter) -> BaselineInfo:

@@ -11,8 +11,9 @@ import click
 
 from omnigraph.changes import Change, ChangeBlock, ChangeOp, EntityImage
 from omnigraph.changes.diff import ChangeTotals
-from omnigraph.cli.options import actor_option, graph_options
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.open_graph import graph_command
+from omnigraph.cli.options import collect_options
+from omnigraph.cli.output import count_text, json_requested, print_json
 from omnigraph.errors import InvalidInput
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.model import MergeResult
@@ -23,8 +24,9 @@ _COLOURS = {ChangeOp.INSERT: "green", ChangeOp.UPDATE: "yellow", ChangeOp.DELETE
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 
-def change_filter_options(command: _CommandT) -> _CommandT:
-    """Add the options that filter changes."""
+def change_filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that filter changes; the command gets them as `scope`."""
+    command = collect_options("scope", ("kinds", "types", "ops"))(command)
     for name, metavar, what in (
         ("op", "OP", "Include only `insert`, `update` or `delete`"),
         ("type", "T", "Include only this type"),
@@ -112,34 +114,36 @@ def _plain(text: str) -> str:
 _SIDES = (("base", None), ("source", "green"), ("target", "yellow"))
 
 
-def commit_options(command: _CommandT) -> _CommandT:
-    """Add the options of commands that apply or undo a commit."""
-    options = (
-        graph_options(positional=False),
-        actor_option,
-        click.argument("commit_id", metavar="ID"),
-        click.option("--branch", default="main", help="Branch to change."),
-        click.option(
-            "--dry-run",
-            is_flag=True,
-            help="Print the result, including conflicts, without changing anything.",
-        ),
-        resolve_option,
+def apply_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of commands that apply or undo a commit; the command gets `options`."""
+    command = collect_options("options", ("branch", "dry_run", "resolve", "message"))(command)
+    for option in (
         click.option("--message", "-m", help="Message of the commit."),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    )
-    for option in reversed(options):
+        resolve_option,
+        dry_run_option,
+        click.option("--branch", default="main", help="Branch to change."),
+        click.argument("commit_id", metavar="ID"),
+        graph_command(actor=True, mode="rw"),
+    ):
         command = option(command)
     return command
+
+
+def dry_run_option(command: _CommandT) -> _CommandT:
+    """Add the option that prints the result of a merge without changing anything."""
+    text = "Print the result, including conflicts, without changing anything."
+    return click.option("--dry-run", is_flag=True, help=text)(command)
 
 
 def resolve_option(command: _CommandT) -> _CommandT:
     """Add the option that resolves conflicts."""
     text = "How to resolve conflicts: source, target, or a JSON file of decisions."
-    return click.option("--resolve", metavar="SIDE|FILE", help=text)(command)
+    return click.option("--resolve", metavar="SIDE|FILE", callback=_read_resolution, help=text)(
+        command
+    )
 
 
-def read_resolution(text: str | None) -> str | None:
+def _read_resolution(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
     """Return decisions: `source`, `target`, JSON text, or the content of a file."""
     if text is None or text in ("source", "target") or text.lstrip().startswith("{"):
         return text
@@ -150,9 +154,9 @@ def read_resolution(text: str | None) -> str | None:
         raise InvalidInput(message, code="decisions_invalid") from error
 
 
-def print_merge_result(result: MergeResult, verb: str, *, dry_run: bool, as_json: bool) -> None:
+def print_merge_result(result: MergeResult, verb: str, *, dry_run: bool) -> None:
     """Print the result of a merge or dry run; exit with code 1 if a dry run has conflicts."""
-    if as_json:
+    if json_requested():
         print_json(result.to_json() | ({"dry_run": True} if dry_run else {}))
     else:
         _print_summary(result, verb, dry_run=dry_run)

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial, wraps
 from importlib import import_module
-from typing import cast
+from typing import Any, Protocol, cast
 
 import click
 
 from omnigraph.cli.graph_address import AddressOptions, GraphAddress, is_local, resolve_address
-from omnigraph.cli.options import InvalidUsage, actor_and_policy, command_words, option_value
-from omnigraph.cli.output import wants_json
+from omnigraph.cli.options import (
+    InvalidUsage,
+    actor_and_policy,
+    actor_option,
+    command_words,
+    graph_options,
+    option_value,
+)
+from omnigraph.cli.output import JSON_KEY, wants_json
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
@@ -35,6 +44,13 @@ _ECHOED_COMMANDS = (
     "repair",
     "cleanup",
 )
+
+
+class GraphOpener(Protocol):
+    """Opens the graph that a command addresses."""
+
+    def __call__(self, *, mode: str = ..., destroys: bool = ...) -> Graph:
+        """Return the open graph; by default as the command declares."""
 
 
 def open_addressed_graph(
@@ -75,6 +91,37 @@ def open_addressed_graph(
     if destroys and not is_local(graph.uri):
         _confirm(graph.uri)
     return graph
+
+
+def graph_command(
+    *,
+    positional: bool = False,
+    actor: bool = False,
+    lazy: bool = False,
+    mode: str = "ro",
+    destroys: bool = False,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a command on the addressed graph, which is its first argument.
+
+    It takes the options of addresses, `--as` if it records an `actor`, and `--json`, which
+    `print_result` follows. A `lazy` command gets a function that opens the graph instead.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(uri: str | None, store: str | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+            click.get_current_context().meta[JSON_KEY] = as_json
+            recorded = options.pop("actor") if actor else None
+            opens = partial(
+                open_addressed_graph, uri, store, mode=mode, actor=recorded, destroys=destroys
+            )
+            command(opens if lazy else opens(), **options)
+
+        json_option = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+        run.__dict__.setdefault("__click_params__", []).insert(0, json_option)
+        return graph_options(positional=positional)(actor_option(run) if actor else run)
+
+    return decorate
 
 
 def load_user_config() -> UserConfig:

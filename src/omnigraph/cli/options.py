@@ -35,9 +35,9 @@ def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
         else:
             command = click.option("--uri", help="Address of the graph.")(command)
         command = click.option("--store", help="Address of the graph.")(command)
-        given = {parameter.name for parameter in getattr(command, "__click_params__", ())}
+        names = {parameter.name for parameter in getattr(command, "__click_params__", ())}
         command = location_options(command)
-        return policy_option(command if "actor" in given else policy_actor_option(command))
+        return policy_option(command if "actor" in names else policy_actor_option(command))
 
     return decorate
 
@@ -169,12 +169,12 @@ def refuse_unused_options(command: str) -> None:
     sort, unused = _UNUSED_OPTIONS.get(command) or _UNUSED_OPTIONS.get(
         command.split(" ")[0], ("", ())
     )
-    given = [
+    names = [
         f"--{_FIELD_OPTIONS.get(name, name)}" for name in unused if option_value(name) is not None
     ]
-    if given:
-        do = "does" if len(given) == 1 else "do"
-        raise InvalidUsage(f"`{command}` is a {sort} command: {', '.join(given)} {do} not apply")
+    if names:
+        do = "does" if len(names) == 1 else "do"
+        raise InvalidUsage(f"`{command}` is a {sort} command: {', '.join(names)} {do} not apply")
 
 
 _FIELD_OPTIONS = {"actor": "as"}
@@ -244,11 +244,40 @@ def actor_and_policy(actor: str | None = None) -> ActorPolicy:
     return ActorPolicy(meta.get("omnigraph.policy"), actor or meta.get("omnigraph.actor"))
 
 
+def json_option(command: _CommandT) -> _CommandT:
+    """Add `--json`, which `print_result` follows."""
+    option = click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        expose_value=False,
+        callback=_store_option("json"),
+        help="Print JSON.",
+    )
+    return option(command)
+
+
 def engine_option(command: _CommandT) -> _CommandT:
     """Add `--engine`."""
     choice = click.Choice(ENGINES)
     about = "Execute in this process (local) or on Spark."
     return click.option("--engine", type=choice, default=LOCAL_ENGINE, help=about)(command)
+
+
+def collect_options(
+    target: str, names: Sequence[str]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that passes several options as one argument, a dictionary."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - of any command
+            collected = {name: options.pop(name) for name in names}
+            command(*arguments, **options, **{target: collected})
+
+        return run
+
+    return decorate
 
 
 def read_duration(text: str | None) -> timedelta | None:

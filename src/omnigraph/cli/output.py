@@ -9,6 +9,9 @@ from textwrap import indent
 
 import click
 
+JSON_KEY = "omnigraph.json"
+"""Where the context of a command holds whether it prints JSON."""
+
 
 def wants_json() -> bool:
     """Return whether `--json` was given, also before the command line is parsed."""
@@ -18,6 +21,20 @@ def wants_json() -> bool:
 def print_json(value: object) -> None:
     """Print a value as indented JSON."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def json_requested() -> bool:
+    """Return whether the running command prints JSON."""
+    return bool(click.get_current_context().meta.get(JSON_KEY))
+
+
+def print_result(value: object, *lines: str) -> None:
+    """Print a value as JSON if that was requested, else the lines of text."""
+    if json_requested():
+        print_json(value)
+    else:
+        for line in lines:
+            click.echo(line)
 
 
 def stream_json(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import click
 
@@ -17,37 +18,50 @@ from omnigraph.cli.results import TableStyle
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 
-_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path)
 
 
-def query_options(command: _CommandT) -> _CommandT:
-    """Add the options for a query and its parameters, each as text or as a file."""
-    for option in (
-        click.option(
-            "--params-file", type=_FILE, help="File with the parameters as a JSON object."
-        ),
-        click.option("--params", help="Parameters as a JSON object."),
-        click.option("-e", "--query-string", "query_text", help="Query as text."),
-        click.option("--query", "query_path", type=_FILE, help="Query file (.gq)."),
-    ):
-        command = option(command)
-    return command
+class QueryInput(NamedTuple):
+    """A query, None for a stored one, and the values of its parameters."""
+
+    source: str | None
+    params: dict[str, Any] | None
 
 
-def is_stored(name: str | None, path: Path | None, text: str | None) -> bool:
-    """Return whether only a name was given, which is that of a stored query."""
-    return name is not None and path is None and text is None
+def query_options(*, stored: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds the options of a query; the command gets them as `query`.
+
+    With `stored`, the argument `name` alone is the name of a stored query.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - of any command
+            path, text = options.pop("query_path"), options.pop("query_text")
+            is_name = stored and options["name"] is not None and path is None and text is None
+            source = None if is_name else _read_query(path, text)
+            values = read_params(options.pop("params"), options.pop("params_file"))
+            command(*arguments, **options, query=QueryInput(source, values))
+
+        for option in (
+            click.option(
+                "--params-file", type=_FILE, help="File with the parameters as a JSON object."
+            ),
+            click.option("--params", help="Parameters as a JSON object."),
+            click.option("-e", "--query-string", "query_text", help="Query as text."),
+            click.option("--query", "query_path", type=_FILE, help="Query file (.gq)."),
+        ):
+            run = option(run)
+        return run
+
+    return decorate
 
 
-def read_query(path: Path | None, text: str | None) -> str:
+def _read_query(path: Path | None, text: str | None) -> str:
     """Return the text of the query, from a file or an option."""
     if (path is None) == (text is None):
         raise click.UsageError("no query given: pass either --query FILE or -e TEXT")
-    if text is not None:
-        return text
-    assert path is not None, "one of both was given"
-    return _text(path)
+    return text if path is None else _text(path)  # type: ignore[return-value]
 
 
 def read_params(text: str | None, path: Path | None) -> dict[str, Any] | None:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import omnigraph.pipeline as spark
 from omnigraph.changes.diff import diff
-from omnigraph.changes.model import Change, check_filter_types
+from omnigraph.changes.model import Change, ChangeFilter, check_filter_types
 from omnigraph.commit.graph_creation import create_graph, open_graph
-from omnigraph.commit.manifest import Manifest, unknown_branch_error
+from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.recovery import RecoveryAction, read_audit, recover
 from omnigraph.commit.snapshot import SnapshotRef, head_snapshot
@@ -23,7 +23,7 @@ from omnigraph.embed.embedder import Embedder, ProviderChoice
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.history import Branches, Changes, Commits, Tags
-from omnigraph.graph.protocol import GraphProtocol, documented_by
+from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
 from omnigraph.graph.schema import Indexes, Schema, read_schema_text
 from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
 from omnigraph.maintain.cleanup import cleanup
@@ -38,17 +38,17 @@ from omnigraph.merge.conflict_decisions import parse_decisions
 from omnigraph.merge.merge import cherry_pick, merge, revert
 from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.pipeline.face import Pipelines
-from omnigraph.policy import ALL_TYPES, Policy, PolicyAction
+from omnigraph.policy import Policy, PolicyAction
 from omnigraph.policy.authorization import AccessRights, Authorizer
 from omnigraph.query.engine import Engine, QuerySettings
 from omnigraph.query.entities import Blob, open_blob, read_entity
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import DEFAULT_MEMORY_BYTES, LOCAL_ENGINE, is_spark_engine
-from omnigraph.query.result import Result, ResultStream
+from omnigraph.query.result import ResultStream
 from omnigraph.storage import locate
 from omnigraph.write.embedding_backfill import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external_blobs import ExternalBlobs
-from omnigraph.write.load import LoadOptions, LoadResult, load, parse_load_mode
+from omnigraph.write.load import LoadOptions, LoadResult, load
 from omnigraph.write.mutation import MutationResult, run_mutation, write_blob
 from omnigraph.write.progress import ProgressListener
 from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
@@ -131,18 +131,16 @@ def import_archive(
     return read_archive(manifest, Path(path), actor=actor)
 
 
-@documented_by(GraphProtocol)
-class Graph:
+class Graph(GraphApi[GraphContext, SnapshotRef]):
     """A typed property graph; `branch_name` is the branch it reads and writes by default."""
 
     def __init__(self, context: GraphContext) -> None:
-        self._context = context
-        self._merge_into: str | None = None
-        self.branches = Branches(context)
-        self.tags = Tags(context)
-        self.commits = Commits(context)
-        self.changes = Changes(context)
-        self.schema = Schema(context)
+        super().__init__(context)
+        self.branches: Branches = Branches(context)
+        self.tags: Tags = Tags(context)
+        self.commits: Commits = Commits(context)
+        self.changes: Changes = Changes(context)
+        self.schema: Schema = Schema(context)
         self.indexes = Indexes(context)
 
     @property
@@ -160,16 +158,6 @@ class Graph:
     @property
     def actor(self) -> str | None:
         return self._context.gate.actor
-
-    @property
-    def branch_name(self) -> str:
-        return self._context.current_branch
-
-    @property
-    def on(self) -> str:
-        """Deprecated name of `branch_name`."""
-        warnings.warn("`on` is deprecated: use `branch_name`", DeprecationWarning, stacklevel=2)
-        return self.branch_name
 
     @property
     def uri(self) -> str:
@@ -192,44 +180,14 @@ class Graph:
         warnings.warn("`under` is deprecated: use `with_policy`", DeprecationWarning, stacklevel=2)
         return self.with_policy(policy)
 
-    def branch(
-        self,
-        name: str,
-        from_: SnapshotRef | None = None,
-        *,
-        create: bool = False,
-        merge_into: str | None = None,
-    ) -> Graph:
-        if not self._context.has_branch(name):
-            if from_ is None and not create:
-                raise unknown_branch_error(name, self._context.known_branches())
-            self.branches.create(name, from_=from_)
-        bound = Graph(replace(self._context, current_branch=name.strip()))
-        bound._merge_into = merge_into
-        return bound
-
-    def __enter__(self) -> Graph:
-        return self
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        """Merge the branch if that was asked for and all went well; it stays in any case."""
-        if error is None and self._merge_into is not None:
-            self.merge(self.branch_name, into=self._merge_into)
+    def _has_branch(self, name: str) -> bool:
+        return self._context.has_branch(name)
 
     def snapshot(self, at: SnapshotRef | None = None) -> Snapshot:
         return self._context.snapshot(at)
 
-    def diff(
-        self,
-        a: SnapshotRef,
-        b: SnapshotRef,
-        *,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-    ) -> Iterator[Change]:
+    def _diff(self, a: SnapshotRef, b: SnapshotRef, scope: ChangeFilter) -> Iterator[Change]:
         old, new = self.snapshot(a), self.snapshot(b)
-        scope = self._context.scope(ALL_TYPES, kinds, types, ops)
         check_filter_types(scope, [old.schema, new.schema])
         return diff(self._manifest, old, new, scope)
 
@@ -241,63 +199,19 @@ class Graph:
     def blob(self, type_name: str, id: str, property: str, at: SnapshotRef | None = None) -> Blob:
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
 
-    @overload
-    def query(
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        at: SnapshotRef | None = None,
-        timeout: float | None = None,
-        memory: int | None = None,
-        engine: Literal["local"] = "local",
-    ) -> Result: ...
+    def _query(self, call: QueryCall[SnapshotRef], engine: str) -> Any:  # noqa: ANN401 - by engine
+        source, params, name = call.source, call.params, call.name
+        if is_spark_engine(engine, timeout=call.timeout, memory=call.memory):
+            return spark.query_frame(self, source, params, name=name, at=call.at)
+        settings = _query_settings(call)
+        return self._engine.run(self.snapshot(call.at), source, params, name, settings)
 
-    @overload
-    def query(
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        at: SnapshotRef | None = None,
-        timeout: float | None = None,
-        memory: int | None = None,
-        engine: str,
-    ) -> Any: ...  # noqa: ANN401 - as below
-
-    def query(  # noqa: PLR0913 - the arguments of a query
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        at: SnapshotRef | None = None,
-        timeout: float | None = None,
-        memory: int | None = None,
-        engine: str = LOCAL_ENGINE,
-    ) -> Any:
-        if is_spark_engine(engine, timeout=timeout, memory=memory):
-            return spark.query_frame(self, source, params, name=name, at=at)
-        settings = _query_settings(timeout, memory)
-        return self._engine.run(self.snapshot(at), source, params, name, settings)
-
-    def stream(  # noqa: PLR0913 - as above
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        at: SnapshotRef | None = None,
-        timeout: float | None = None,
-        memory: int | None = None,
-        engine: str = LOCAL_ENGINE,
-    ) -> ResultStream:
-        if is_spark_engine(engine, timeout=timeout, memory=memory):
-            return spark.query_stream(self, source, params, name=name, at=at)
-        settings = _query_settings(timeout, memory)
-        return self._engine.stream(self.snapshot(at), source, params, name, settings)
+    def _stream(self, call: QueryCall[SnapshotRef], engine: str) -> ResultStream:
+        source, params, name = call.source, call.params, call.name
+        if is_spark_engine(engine, timeout=call.timeout, memory=call.memory):
+            return spark.query_stream(self, source, params, name=name, at=call.at)
+        settings = _query_settings(call)
+        return self._engine.stream(self.snapshot(call.at), source, params, name, settings)
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may see everything a query names, on some branch.
@@ -306,60 +220,21 @@ class Graph:
         """
         return self._context.can_name(source, name)
 
-    def explain(  # noqa: PLR0913 - as above
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        at: SnapshotRef | None = None,
-        analyze: bool = False,
-        timeout: float | None = None,
-        memory: int | None = None,
-    ) -> Explanation:
-        settings = _query_settings(timeout, memory)
-        snapshot = self.snapshot(at)
+    def _explain(self, call: QueryCall[SnapshotRef], *, analyze: bool) -> Explanation:
+        settings, snapshot = _query_settings(call), self.snapshot(call.at)
         if analyze:
-            return self._engine.analyze(snapshot, source, params, name, settings)
-        return self._engine.explain(snapshot, source, name)
+            return self._engine.analyze(snapshot, call.source, call.params, call.name, settings)
+        return self._engine.explain(snapshot, call.source, call.name)
 
-    def mutate(
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        branch: str | None = None,
-        if_commit: str | None = None,
-        message: str | None = None,
-    ) -> MutationResult:
-        request = self._context.write_request("mutation", branch, message, if_commit)
-        return run_mutation(self._manifest, request, source, params, name)
+    def _mutate(self, call: QueryCall[SnapshotRef], target: CommitOptions) -> MutationResult:
+        request = self._context.write_request("mutation", *target)
+        return run_mutation(self._manifest, request, call.source, call.params, call.name)
 
-    def put_blob(
-        self,
-        type_name: str,
-        id: str,
-        property: str,
-        data: bytes,
-        *,
-        branch: str | None = None,
-        message: str | None = None,
+    def _set_blob(
+        self, selector: tuple[str, str, str], data: bytes | None, target: CommitOptions
     ) -> Commit | None:
-        request = self._context.write_request("mutation", branch, message)
-        return write_blob(self._manifest, request, (type_name, id, property), data)
-
-    def clear_blob(
-        self,
-        type_name: str,
-        id: str,
-        property: str,
-        *,
-        branch: str | None = None,
-        message: str | None = None,
-    ) -> Commit | None:
-        request = self._context.write_request("mutation", branch, message)
-        return write_blob(self._manifest, request, (type_name, id, property), None)
+        request = self._context.write_request("mutation", *target)
+        return write_blob(self._manifest, request, selector, data)
 
     def export(self, at: SnapshotRef | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
         return export_lines(self._manifest, self._context.snapshot(at, PolicyAction.EXPORT), types)
@@ -406,50 +281,20 @@ class Graph:
         self._context.gate.require_unrestricted("an archive", snapshot.branch)
         return write_archive(self._manifest, snapshot, Path(path), history=history)
 
-    def load(  # noqa: PLR0913 - the arguments of a load
+    def _load(
         self,
         data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
-        *,
-        mode: str = "merge",
-        branch: str | None = None,
-        from_: str | None = None,
-        message: str | None = None,
-        partial: bool = False,
-        strict: bool = True,
-        vectors_from: VectorsFrom = None,
-        progress: ProgressListener | None = None,
-        engine: str = "local",
-        encoding: str | None = None,
+        options: LoadOptions,
+        target: CommitOptions,
+        vectors_from: VectorsFrom,
+        engine: str,
     ) -> LoadResult:
-        options = LoadOptions(
-            mode=parse_load_mode(mode),
-            partial=partial,
-            strict=strict,
-            from_=from_,
-            progress=progress,
-            encoding=encoding,
-        )
-        self._context.check_fork(branch, from_)
-        request = self._context.write_request("load", branch, message)
+        self._context.check_fork(target.branch, options.from_)
+        request = self._context.write_request("load", *target)
         request = replace(request, vectors_from=read_models(vectors_from))
         if is_spark_engine(engine):
             return spark.load_sources(self._for_spark(), request, data, options, spark.session())
         return load(self._manifest, request, data, options)
-
-    def insert(
-        self,
-        type_name: str,
-        rows: Any,  # noqa: ANN401 - a table, a data frame, dictionaries, or a path
-        *,
-        mode: str = "append",
-        branch: str | None = None,
-        message: str | None = None,
-        vectors_from: VectorsFrom = None,
-    ) -> LoadResult:
-        rows_by_type = {type_name: rows}
-        return self.load(
-            rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
-        )
 
     def embed(
         self,
@@ -470,29 +315,19 @@ class Graph:
             self._manifest, self._context.write_request("embed", branch, message), options
         )
 
-    def merge(  # noqa: PLR0913 - the arguments of a merge
-        self,
-        source: str,
-        into: str | None = None,
-        *,
-        dry_run: bool = False,
-        strict: bool = False,
-        resolve: str | Mapping[str, Any] | None = None,
-        delete_branch: bool = False,
-        message: str | None = None,
-    ) -> MergeResult:
-        source, target = source.strip(), self._context.branch(into)
-        if dry_run:
-            self._context.check_preview(source, target)
+    def _merge(self, source: str, target: CommitOptions, call: MergeCall) -> MergeResult:
+        deletes = call.delete_branch and not call.dry_run
+        target_branch = self._context.branch(target.branch)
+        if call.dry_run:
+            self._context.check_preview(source, target_branch)
         else:
-            self._context.gate.check(PolicyAction.BRANCH_MERGE, source, target)
-        if delete_branch and not dry_run:
+            self._context.gate.check(PolicyAction.BRANCH_MERGE, source, target_branch)
+        if deletes:
             self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=source)
-        request = self._context.merge_request("merge", into, message)
-        options = MergeOptions(dry_run=dry_run, strict=strict, decisions=parse_decisions(resolve))
-        snapshot = head_snapshot(self._manifest, source)
-        result = merge(self._manifest, request, snapshot, options)
-        if not delete_branch or dry_run:
+        request = self._context.merge_request("merge", target.branch, target.message)
+        options = _merge_options(call)
+        result = merge(self._manifest, request, head_snapshot(self._manifest, source), options)
+        if not deletes:
             return result
         try:
             self.branches.delete(source)
@@ -500,34 +335,19 @@ class Graph:
             return replace(result, branch_deleted=False, branch_delete_error=error.message)
         return replace(result, branch_deleted=True)
 
-    def revert(
+    def _apply_commit(
         self,
+        operation: Literal["revert", "cherry_pick"],
         commit: str,
-        *,
-        branch: str | None = None,
-        dry_run: bool = False,
-        resolve: str | Mapping[str, Any] | None = None,
-        message: str | None = None,
+        target: CommitOptions,
+        call: MergeCall,
     ) -> MergeResult:
-        self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
-        request = self._context.merge_request("revert", branch, message)
-        options = MergeOptions(dry_run=dry_run, decisions=parse_decisions(resolve))
-        return revert(self._manifest, request, commit, options)
-
-    def cherry_pick(
-        self,
-        commit: str,
-        *,
-        branch: str | None = None,
-        dry_run: bool = False,
-        resolve: str | Mapping[str, Any] | None = None,
-        message: str | None = None,
-    ) -> MergeResult:
-        self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
-        self._context.commit_sight(commit)
-        request = self._context.merge_request("cherry_pick", branch, message)
-        options = MergeOptions(dry_run=dry_run, decisions=parse_decisions(resolve))
-        return cherry_pick(self._manifest, request, commit, options)
+        self._context.gate.check(PolicyAction.CHANGE, self._context.branch(target.branch))
+        if operation == "cherry_pick":
+            self._context.commit_sight(commit)
+        request = self._context.merge_request(operation, target.branch, target.message)
+        apply = revert if operation == "revert" else cherry_pick
+        return apply(self._manifest, request, commit, _merge_options(call))
 
     @property
     def pipeline(self) -> Pipelines:
@@ -570,10 +390,10 @@ class Graph:
         """
         self._context.check_maintenance("verify")
         if is_spark_engine(engine):
-            found = verify_in_subprocess(self._manifest.location, plain=False) if deep else None
-            if found is not None and not found.ok:
-                return found
-            return spark.verify_on_spark(self._manifest, report=found)
+            report = verify_in_subprocess(self._manifest.location, plain=False) if deep else None
+            if report is not None and not report.ok:
+                return report
+            return spark.verify_on_spark(self._manifest, report=report)
         return verify_in_subprocess(self._manifest.location) if deep else verify(self._manifest)
 
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:
@@ -607,5 +427,11 @@ class Graph:
         return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)
 
 
-def _query_settings(timeout: float | None, memory: int | None) -> QuerySettings:
-    return QuerySettings(timeout=timeout, memory=DEFAULT_MEMORY_BYTES if memory is None else memory)
+def _query_settings(call: QueryCall[SnapshotRef]) -> QuerySettings:
+    memory = DEFAULT_MEMORY_BYTES if call.memory is None else call.memory
+    return QuerySettings(timeout=call.timeout, memory=memory)
+
+
+def _merge_options(call: MergeCall) -> MergeOptions:
+    decisions = parse_decisions(call.resolve)
+    return MergeOptions(dry_run=call.dry_run, strict=call.strict, decisions=decisions)

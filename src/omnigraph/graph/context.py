@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from omnigraph.changes.model import ChangeFilter, parse_change_filter
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, CommitId, Snapshot
@@ -49,9 +47,9 @@ class GraphContext:
             self.manifest, self.current_branch if at is None else at, branch=self.current_branch
         )
 
-    def scope(self, sight: TypeScope, *words: Sequence[str] | None) -> ChangeFilter:
-        """Return the filter of changes by kinds, types and ops, without hidden types."""
-        return replace(parse_change_filter(*words), sight=sight)
+    def on_branch(self, name: str) -> GraphContext:
+        """Return the same with another default branch."""
+        return replace(self, current_branch=name)
 
     def branch(self, name: str | None) -> str:
         """Return the branch that is meant, in its plain spelling."""

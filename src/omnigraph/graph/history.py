@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from omnigraph.changes.baseline import Baseline, capture_baseline
 from omnigraph.changes.commit_changes import CommitChangesPage, Limits, read_commit_page
 from omnigraph.changes.feed import FeedPage, FeedRequest, poll
+from omnigraph.changes.model import ChangeFilter
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
 from omnigraph.commit.model import Branch, Commit, CommitId, Tag
@@ -15,22 +16,17 @@ from omnigraph.commit.snapshot import SnapshotRef, apply_scope_to_commit, head_s
 from omnigraph.errors import InvalidInput
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.protocol import (
-    BranchesProtocol,
-    ChangesProtocol,
-    CommitsProtocol,
-    TagsProtocol,
-    documented_by,
+    BranchesApi,
+    ChangesApi,
+    CommitsApi,
+    TagsApi,
 )
 from omnigraph.maintain.export import export_lines
 from omnigraph.policy import PolicyAction
 
 
-@documented_by(BranchesProtocol)
-class Branches:
+class Branches(BranchesApi[GraphContext, SnapshotRef]):
     """The branches of a graph."""
-
-    def __init__(self, context: GraphContext) -> None:
-        self._context = context
 
     def create(self, name: str, from_: SnapshotRef | None = None) -> Branch:
         source = self._context.check_create(from_, name)
@@ -55,12 +51,8 @@ class Branches:
         delete_branch(self._context.manifest, name, reparent=force)
 
 
-@documented_by(TagsProtocol)
-class Tags:
+class Tags(TagsApi[GraphContext, SnapshotRef]):
     """The tags of a graph."""
-
-    def __init__(self, context: GraphContext) -> None:
-        self._context = context
 
     def create(self, name: str, at: SnapshotRef | None = None) -> Tag:
         source = self._context.check_create(at, name)
@@ -78,43 +70,32 @@ class Tags:
         delete_tag(self._context.manifest, name)
 
 
-@documented_by(CommitsProtocol)
-class Commits:
+class Commits(CommitsApi[GraphContext, SnapshotRef]):
     """The history of a graph."""
-
-    def __init__(self, context: GraphContext) -> None:
-        self._context = context
 
     def list(
         self, branch: str | None = None, limit: int | None = None, *, actor: str | None = None
     ) -> list[Commit]:
         if limit is not None and limit < 0:
             raise InvalidInput(f"a limit cannot be negative: {limit}", code="limit_invalid")
-        asked = branch or self._context.current_branch
-        sight = self._context.gate.check(PolicyAction.READ, asked.strip())
-        snapshot = head_snapshot(self._context.manifest, asked)
+        name = self._branch(branch)
+        sight = self._context.gate.check(PolicyAction.READ, name.strip())
+        snapshot = head_snapshot(self._context.manifest, name)
         state = self._context.manifest.lineage(snapshot.lineage_id).state()
         commits = read_commits(self._context.manifest.history_states(state))
         ordered = newest_first(commits, snapshot.commit_id)
-        found = (commit for commit in ordered if actor is None or commit.actor == actor)
-        return [apply_scope_to_commit(commit, sight) for commit in islice(found, limit)]
+        selected = (commit for commit in ordered if actor is None or commit.actor == actor)
+        return [apply_scope_to_commit(commit, sight) for commit in islice(selected, limit)]
 
     def get(self, id: str) -> Commit:
         sight = self._context.gate.check(PolicyAction.READ)
         return apply_scope_to_commit(find_commit(self._context.manifest, id)[0].commit, sight)
 
-    def changes(
-        self,
-        id: str,
-        *,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-        page_token: str | None = None,
-        limits: Limits | None = None,
+    def _changes(
+        self, id: str, scope: ChangeFilter, page_token: str | None, limits: Limits | None
     ) -> CommitChangesPage:
+        scope = replace(scope, sight=self._context.commit_sight(id))
         manifest = self._context.manifest
-        scope = self._context.scope(self._context.commit_sight(id), kinds, types, ops)
         return read_commit_page(manifest, id, scope, page_token=page_token, limits=limits)
 
     def merge_base(self, one: SnapshotRef, other: SnapshotRef) -> tuple[CommitId, ...]:
@@ -125,47 +106,17 @@ class Commits:
         return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))
 
 
-@documented_by(ChangesProtocol)
-class Changes:
+class Changes(ChangesApi[GraphContext, SnapshotRef]):
     """What happened on a branch, commit by commit, for a reader that keeps a copy of it."""
 
-    def __init__(self, context: GraphContext) -> None:
-        self._context = context
+    def _poll(self, request: FeedRequest) -> FeedPage:
+        sight = self._context.gate.check(PolicyAction.READ, request.branch.strip())
+        scope = replace(request.scope, sight=sight)
+        return poll(self._context.manifest, replace(request, scope=scope))
 
-    def poll(  # noqa: PLR0913 - the arguments of a poll
-        self,
-        *,
-        branch: str | None = None,
-        start: str | None = None,
-        cursor: str | None = None,
-        page_token: str | None = None,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-        limits: Limits | None = None,
-    ) -> FeedPage:
-        name = branch or self._context.current_branch
-        sight = self._context.gate.check(PolicyAction.READ, name.strip())
-        asked = FeedRequest(
-            branch=name,
-            start=start,
-            cursor=cursor,
-            page_token=page_token,
-            scope=self._context.scope(sight, kinds, types, ops),
-            limits=limits or Limits(),
-        )
-        return poll(self._context.manifest, asked)
-
-    def baseline(
-        self,
-        *,
-        branch: str | None = None,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-    ) -> Baseline:
-        manifest, name = self._context.manifest, branch or self._context.current_branch
-        sight = self._context.gate.check(PolicyAction.EXPORT, name.strip())
-        found = capture_baseline(manifest, name, self._context.scope(sight, kinds, types, ops))
-        lines = export_lines(manifest, found.snapshot, found.types) if found.types else iter(())
-        return Baseline(found, lines)
+    def _baseline(self, branch: str, scope: ChangeFilter) -> Baseline:
+        manifest = self._context.manifest
+        sight = self._context.gate.check(PolicyAction.EXPORT, branch.strip())
+        info = capture_baseline(manifest, branch, replace(scope, sight=sight))
+        lines = export_lines(manifest, info.snapshot, info.types) if info.types else iter(())
+        return Baseline(info.snapshot.commit_id, info.resume_cursor, lines)

@@ -1,32 +1,81 @@
-"""The protocol of a graph: what an embedded and a remote one have in common.
+"""The protocol of a graph: the methods that an embedded and a remote one share.
 
-Signatures and docstrings of the shared methods are here; `Graph` and `RemoteGraph` inherit them.
+Every shared method is declared and documented here once. `Graph` and `RemoteGraph` implement the
+abstract ones, and the hooks (`_query`, `_load`, …) that methods with many arguments call.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, overload
 
 from omnigraph.catalog import Catalog, MigrationPlan
+from omnigraph.changes.baseline import Baseline
 from omnigraph.changes.commit_changes import CommitChangesPage, Limits
-from omnigraph.changes.feed import FeedPage
-from omnigraph.changes.model import Change
-from omnigraph.commit.model import Branch, Commit, CommitId, Snapshot, Tag
+from omnigraph.changes.feed import FeedPage, FeedRequest
+from omnigraph.changes.model import Change, ChangeFilter, parse_change_filter
+from omnigraph.commit.manifest import unknown_branch_error
+from omnigraph.commit.model import Branch, Commit, CommitId, Tag
+from omnigraph.embed.config import VectorsFrom
 from omnigraph.merge.model import MergeResult
+from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
+from omnigraph.query.limits import LOCAL_ENGINE
 from omnigraph.query.result import Result, ResultStream
-from omnigraph.write.load import LoadResult
+from omnigraph.write.load import LoadOptions, LoadResult, parse_load_mode
 from omnigraph.write.mutation import MutationResult
 from omnigraph.write.progress import ProgressListener
-from omnigraph.write.schema_migration import SchemaResult
+from omnigraph.write.schema_migration import SchemaOptions, SchemaResult
 
-_ClassT = TypeVar("_ClassT", bound=type)
 
-StateRef: TypeAlias = str | datetime | Snapshot
-"""A branch, tag, commit ID or time, or a snapshot itself."""
+class BranchContext(Protocol):
+    """How to reach a graph, and the branch that is read and written by default."""
+
+    @property
+    def current_branch(self) -> str:
+        """The branch."""
+
+    def on_branch(self, name: str) -> Self:
+        """Return the same with another branch."""
+
+
+_ContextT = TypeVar("_ContextT", bound=BranchContext)
+_StateT = TypeVar("_StateT")
+"""What names a state: a branch, tag, commit ID or time, or a snapshot itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCall(Generic[_StateT]):
+    """A query to run, on which state, and within which limits."""
+
+    source: str
+    params: Mapping[str, Any] | None
+    name: str | None = None
+    at: _StateT | None = None
+    timeout: float | None = None
+    memory: int | None = None
+
+
+class CommitOptions(NamedTuple):
+    """The branch to commit to (the current one by default), the message, the expected commit."""
+
+    branch: str | None
+    message: str | None
+    if_commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeCall:
+    """How to merge, or to apply a commit."""
+
+    dry_run: bool
+    resolve: str | Mapping[str, Any] | None
+    strict: bool = False
+    delete_branch: bool = False
 
 
 class SnapshotProtocol(Protocol):
@@ -35,118 +84,79 @@ class SnapshotProtocol(Protocol):
     @property
     def branch(self) -> str:
         """The branch of its commit."""
-        ...
 
     @property
     def commit_id(self) -> CommitId:
         """The ID of its commit."""
-        ...
 
     @property
     def schema_source(self) -> str:
         """The text of its schema."""
-        ...
 
     @property
     def catalog(self) -> Catalog:
         """Its types."""
-        ...
 
 
-class BlobProtocol(Protocol):
-    """A blob of one entity; an external one has a `uri` and no bytes here."""
+class GraphPart(ABC, Generic[_ContextT, _StateT]):
+    """Something of a graph, and how to reach the graph."""
 
-    @property
-    def etag(self) -> str:
-        """The entity tag."""
-        ...
+    def __init__(self, context: _ContextT) -> None:
+        self._context = context
 
-    @property
-    def size(self) -> int | None:
-        """The number of bytes; None of an external blob."""
-        ...
-
-    @property
-    def uri(self) -> str | None:
-        """The address of an external blob."""
-        ...
-
-    def read(self, start: int = 0, end: int | None = None) -> bytes:
-        """Return the bytes from `start` up to, not including, `end`."""
-        ...
-
-    def chunks(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes of a range in pieces."""
-        ...
+    def _branch(self, name: str | None) -> str:
+        """Return the branch that is meant: the current one by default."""
+        return name or self._context.current_branch
 
 
-class BaselineProtocol(Protocol):
-    """All entities of a state as lines of JSON, and how to continue from it."""
-
-    @property
-    def snapshot_commit_id(self) -> CommitId:
-        """The commit of the state."""
-        ...
-
-    @property
-    def resume_cursor(self) -> str:
-        """The cursor that continues from the state."""
-        ...
-
-    @property
-    def lines(self) -> Iterator[str]:
-        """The entities."""
-        ...
-
-
-class BranchesProtocol(Protocol):
+class BranchesApi(GraphPart[_ContextT, _StateT]):
     """The branches of a graph."""
 
-    def create(self, name: str, from_: StateRef | None = None) -> Branch:
+    @abstractmethod
+    def create(self, name: str, from_: _StateT | None = None) -> Branch:
         """Create a branch at the state of another branch, tag, commit or time."""
-        ...
 
+    @abstractmethod
     def list(self) -> list[str]:
         """Return the names of all branches, main among them, sorted."""
-        ...
 
+    @abstractmethod
     def get(self, name: str) -> Branch:
         """Return a branch by name."""
-        ...
 
+    @abstractmethod
     def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a branch; `force` hands branches that descend from it to its parent."""
-        ...
 
 
-class TagsProtocol(Protocol):
+class TagsApi(GraphPart[_ContextT, _StateT]):
     """The tags of a graph."""
 
-    def create(self, name: str, at: StateRef | None = None) -> Tag:
+    @abstractmethod
+    def create(self, name: str, at: _StateT | None = None) -> Tag:
         """Create a name for a commit that never moves."""
-        ...
 
+    @abstractmethod
     def list(self) -> list[Tag]:
         """Return all tags by name."""
-        ...
 
+    @abstractmethod
     def delete(self, name: str) -> None:
         """Delete a tag."""
-        ...
 
 
-class CommitsProtocol(Protocol):
+class CommitsApi(GraphPart[_ContextT, _StateT]):
     """The history of a graph."""
 
+    @abstractmethod
     def list(
         self, branch: str | None = None, limit: int | None = None, *, actor: str | None = None
     ) -> list[Commit]:
         """Return the commits a branch descends from, newest first; with `actor`, only theirs."""
-        ...
 
+    @abstractmethod
     def get(self, id: str) -> Commit:
         """Return a commit of any branch by ID."""
-        ...
 
     def changes(
         self,
@@ -159,14 +169,19 @@ class CommitsProtocol(Protocol):
         limits: Limits | None = None,
     ) -> CommitChangesPage:
         """Return what a commit changed against its first parent, a page of it at a time."""
-        ...
+        return self._changes(id, parse_change_filter(kinds, types, ops), page_token, limits)
 
-    def merge_base(self, one: StateRef, other: StateRef) -> tuple[CommitId, ...]:
+    @abstractmethod
+    def _changes(
+        self, id: str, scope: ChangeFilter, page_token: str | None, limits: Limits | None
+    ) -> CommitChangesPage: ...
+
+    @abstractmethod
+    def merge_base(self, one: _StateT, other: _StateT) -> tuple[CommitId, ...]:
         """Return the best common ancestors of two states."""
-        ...
 
 
-class ChangesProtocol(Protocol):
+class ChangesApi(GraphPart[_ContextT, _StateT]):
     """The changes of a branch, commit by commit, for a reader that keeps a copy."""
 
     def poll(
@@ -186,7 +201,18 @@ class ChangesProtocol(Protocol):
         The position is `start` (`now`, which is the default, `beginning` or `after:ID`), the
         `cursor` of an earlier page, or its `page_token` if it ended within a commit.
         """
-        ...
+        request = FeedRequest(
+            branch=self._branch(branch),
+            start=start,
+            cursor=cursor,
+            page_token=page_token,
+            scope=parse_change_filter(kinds, types, ops),
+            limits=limits or Limits(),
+        )
+        return self._poll(request)
+
+    @abstractmethod
+    def _poll(self, request: FeedRequest) -> FeedPage: ...
 
     def baseline(
         self,
@@ -195,32 +221,35 @@ class ChangesProtocol(Protocol):
         kinds: Sequence[str] | None = None,
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
-    ) -> BaselineProtocol:
+    ) -> Baseline:
         """Return all entities of the newest state and the cursor that continues from there.
 
         `ops` do not limit the entities, only the changes that are polled afterwards.
         """
-        ...
+        return self._baseline(self._branch(branch), parse_change_filter(kinds, types, ops))
+
+    @abstractmethod
+    def _baseline(self, branch: str, scope: ChangeFilter) -> Baseline: ...
 
 
-class SchemaProtocol(Protocol):
+class SchemaApi(GraphPart[_ContextT, _StateT]):
     """The schema of a graph."""
 
     @property
+    @abstractmethod
     def source(self) -> str:
         """The text of the accepted schema."""
-        ...
 
     @property
+    @abstractmethod
     def catalog(self) -> Catalog:
         """The types of the accepted schema."""
-        ...
 
+    @abstractmethod
     def plan(
-        self, text: str, *, allow_data_loss: bool = False, at: StateRef | None = None
+        self, text: str, *, allow_data_loss: bool = False, at: _StateT | None = None
     ) -> MigrationPlan:
         """Return the steps from the accepted schema to another, or why there are none."""
-        ...
 
     def apply(
         self,
@@ -238,69 +267,63 @@ class SchemaProtocol(Protocol):
         states, unless `allow_data_loss` is set, which removes it. With `dry_run`, everything is
         checked and nothing changed.
         """
-        ...
+        options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
+        return self._apply(text, options, CommitOptions(branch, message))
 
-    def diff(self, old: StateRef, new: StateRef) -> MigrationPlan:
+    @abstractmethod
+    def _apply(
+        self, text: str | os.PathLike[str], options: SchemaOptions, target: CommitOptions
+    ) -> SchemaResult: ...
+
+    @abstractmethod
+    def diff(self, old: _StateT, new: _StateT) -> MigrationPlan:
         """Return the steps from the schema of one state to that of another."""
-        ...
 
 
-class GraphProtocol(Protocol):
+class GraphApi(GraphPart[_ContextT, _StateT]):
     """A typed property graph; `branch_name` is the branch it reads and writes by default."""
 
-    @property
-    def branches(self) -> BranchesProtocol:
-        """Its branches."""
-        ...
+    branches: BranchesApi[_ContextT, _StateT]
+    tags: TagsApi[_ContextT, _StateT]
+    commits: CommitsApi[_ContextT, _StateT]
+    changes: ChangesApi[_ContextT, _StateT]
+    schema: SchemaApi[_ContextT, _StateT]
+    _merge_into: str | None = None
 
     @property
-    def tags(self) -> TagsProtocol:
-        """Its tags."""
-        ...
-
-    @property
-    def commits(self) -> CommitsProtocol:
-        """Its history."""
-        ...
-
-    @property
-    def changes(self) -> ChangesProtocol:
-        """The changes of its branches."""
-        ...
-
-    @property
-    def schema(self) -> SchemaProtocol:
-        """Its schema."""
-        ...
-
-    @property
+    @abstractmethod
     def mode(self) -> str:
         """How it was opened: `rw` or `ro`."""
-        ...
 
     @property
+    @abstractmethod
     def actor(self) -> str | None:
         """The actor, which is recorded in commits."""
-        ...
 
     @property
     def branch_name(self) -> str:
         """The branch it reads and writes by default."""
-        ...
+        return self._context.current_branch
 
     @property
+    def on(self) -> str:
+        """Deprecated name of `branch_name`."""
+        warnings.warn("`on` is deprecated: use `branch_name`", DeprecationWarning, stacklevel=2)
+        return self.branch_name
+
+    @property
+    @abstractmethod
     def uri(self) -> str:
         """The address of the graph."""
-        ...
 
     def branch(
         self,
         name: str,
-        from_: StateRef | None = None,
+        from_: _StateT | None = None,
         *,
         create: bool = False,
         merge_into: str | None = None,
-    ) -> GraphProtocol:
+    ) -> Self:
         """Return the same graph bound to an existing branch.
 
         With `create`, or with `from_` (the branch, tag, commit ID or time to start from), a branch
@@ -308,16 +331,39 @@ class GraphProtocol(Protocol):
         create=True, merge_into="main") as b:`, it merges the branch into `merge_into` on exit,
         unless the block raised.
         """
-        ...
+        name = name.strip()
+        if not self._has_branch(name):
+            if from_ is None and not create:
+                raise unknown_branch_error(name, self.branches.list())
+            self.branches.create(name, from_=from_)
+        graph = type(self)(self._context.on_branch(name))
+        graph._merge_into = merge_into
+        return graph
 
-    def snapshot(self, at: StateRef | None = None) -> SnapshotProtocol:
+    def _has_branch(self, name: str) -> bool:
+        return name in self.branches.list()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Merge the branch if `merge_into` was given and no error was raised; else release it."""
+        if self._merge_into is None:
+            self._release()
+        elif error is None:
+            self.merge(self.branch_name, into=self._merge_into)
+
+    def _release(self) -> None:
+        """Release what is held for this graph alone; nothing by default."""
+
+    @abstractmethod
+    def snapshot(self, at: _StateT | None = None) -> SnapshotProtocol:
         """Return the state of a branch, tag, commit ID or time, without hidden types."""
-        ...
 
     def diff(
         self,
-        a: StateRef,
-        b: StateRef,
+        a: _StateT,
+        b: _StateT,
         *,
         kinds: Sequence[str] | None = None,
         types: Sequence[str] | None = None,
@@ -327,19 +373,20 @@ class GraphProtocol(Protocol):
 
         `kinds` are `node` and `edge`, `ops` `insert`, `update` and `delete`; by default all.
         """
-        ...
+        return self._diff(a, b, parse_change_filter(kinds, types, ops))
 
+    @abstractmethod
+    def _diff(self, a: _StateT, b: _StateT, scope: ChangeFilter) -> Iterator[Change]: ...
+
+    @abstractmethod
     def entity_at(
-        self, type_name: str, id: str, at: StateRef | None = None
+        self, type_name: str, id: str, at: _StateT | None = None
     ) -> dict[str, Any] | None:
         """Return one entity of a state, or None when it does not exist there."""
-        ...
 
-    def blob(
-        self, type_name: str, id: str, property: str, at: StateRef | None = None
-    ) -> BlobProtocol:
+    @abstractmethod
+    def blob(self, type_name: str, id: str, property: str, at: _StateT | None = None) -> Blob:
         """Return a blob of an entity, to be read in ranges."""
-        ...
 
     @overload
     def query(
@@ -348,7 +395,7 @@ class GraphProtocol(Protocol):
         params: Mapping[str, Any] | None = None,
         *,
         name: str | None = None,
-        at: StateRef | None = None,
+        at: _StateT | None = None,
         timeout: float | None = None,
         memory: int | None = None,
         engine: Literal["local"] = "local",
@@ -361,7 +408,7 @@ class GraphProtocol(Protocol):
         params: Mapping[str, Any] | None = None,
         *,
         name: str | None = None,
-        at: StateRef | None = None,
+        at: _StateT | None = None,
         timeout: float | None = None,
         memory: int | None = None,
         engine: str,
@@ -373,17 +420,20 @@ class GraphProtocol(Protocol):
         params: Mapping[str, Any] | None = None,
         *,
         name: str | None = None,
-        at: StateRef | None = None,
+        at: _StateT | None = None,
         timeout: float | None = None,
         memory: int | None = None,
-        engine: str = "local",
+        engine: str = LOCAL_ENGINE,
     ) -> Any:
         """Run a query on the state of a branch, tag, commit ID or time.
 
         It may take `timeout` seconds, and `memory` bytes for its rows. With `engine="spark"` the
         answer is a Spark data frame, without these limits.
         """
-        ...
+        return self._query(QueryCall(source, params, name, at, timeout, memory), engine)
+
+    @abstractmethod
+    def _query(self, call: QueryCall[_StateT], engine: str) -> Any: ...
 
     def stream(
         self,
@@ -391,17 +441,20 @@ class GraphProtocol(Protocol):
         params: Mapping[str, Any] | None = None,
         *,
         name: str | None = None,
-        at: StateRef | None = None,
+        at: _StateT | None = None,
         timeout: float | None = None,
         memory: int | None = None,
-        engine: str = "local",
+        engine: str = LOCAL_ENGINE,
     ) -> ResultStream:
         """Run a query whose rows may not fit in memory; they are read as they are consumed.
 
         It may take `timeout` seconds, and `memory` bytes for rows that have to be computed first.
         With `engine="spark"` Spark computes them, and they are kept in memory.
         """
-        ...
+        return self._stream(QueryCall(source, params, name, at, timeout, memory), engine)
+
+    @abstractmethod
+    def _stream(self, call: QueryCall[_StateT], engine: str) -> ResultStream: ...
 
     def explain(
         self,
@@ -409,7 +462,7 @@ class GraphProtocol(Protocol):
         params: Mapping[str, Any] | None = None,
         *,
         name: str | None = None,
-        at: StateRef | None = None,
+        at: _StateT | None = None,
         analyze: bool = False,
         timeout: float | None = None,
         memory: int | None = None,
@@ -418,7 +471,11 @@ class GraphProtocol(Protocol):
 
         With `analyze`, run it within the limits of a query, and add rows and times.
         """
-        ...
+        call = QueryCall(source, params, name, at, timeout, memory)
+        return self._explain(call, analyze=analyze)
+
+    @abstractmethod
+    def _explain(self, call: QueryCall[_StateT], *, analyze: bool) -> Explanation: ...
 
     def mutate(
         self,
@@ -431,7 +488,12 @@ class GraphProtocol(Protocol):
         message: str | None = None,
     ) -> MutationResult:
         """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
-        ...
+        return self._mutate(
+            QueryCall(source, params, name), CommitOptions(branch, message, if_commit)
+        )
+
+    @abstractmethod
+    def _mutate(self, call: QueryCall[_StateT], target: CommitOptions) -> MutationResult: ...
 
     def put_blob(
         self,
@@ -444,7 +506,7 @@ class GraphProtocol(Protocol):
         message: str | None = None,
     ) -> Commit | None:
         """Set a blob of an existing entity, as one commit; None if it has these bytes already."""
-        ...
+        return self._set_blob((type_name, id, property), data, CommitOptions(branch, message))
 
     def clear_blob(
         self,
@@ -456,11 +518,16 @@ class GraphProtocol(Protocol):
         message: str | None = None,
     ) -> Commit | None:
         """Set an optional blob of an existing entity to null, as one commit; None if it is."""
-        ...
+        return self._set_blob((type_name, id, property), None, CommitOptions(branch, message))
 
-    def export(self, at: StateRef | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
+    @abstractmethod
+    def _set_blob(
+        self, selector: tuple[str, str, str], data: bytes | None, target: CommitOptions
+    ) -> Commit | None: ...
+
+    @abstractmethod
+    def export(self, at: _StateT | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
         """Yield every entity as one line of JSON, which `load` reads back."""
-        ...
 
     def load(
         self,
@@ -472,9 +539,9 @@ class GraphProtocol(Protocol):
         message: str | None = None,
         partial: bool = False,
         strict: bool = True,
-        vectors_from: str | None = None,
+        vectors_from: VectorsFrom = None,
         progress: ProgressListener | None = None,
-        engine: str = "local",
+        engine: str = LOCAL_ENGINE,
         encoding: str | None = None,
     ) -> LoadResult:
         """Load data as one commit.
@@ -490,7 +557,25 @@ class GraphProtocol(Protocol):
         running Spark session, or on one of this machine that it starts. `encoding` is that of CSV
         and NDJSON files, such as `latin-1`; without it they are UTF-8, and other bytes are refused.
         """
-        ...
+        options = LoadOptions(
+            mode=parse_load_mode(mode),
+            partial=partial,
+            strict=strict,
+            from_=from_,
+            progress=progress,
+            encoding=encoding,
+        )
+        return self._load(data, options, CommitOptions(branch, message), vectors_from, engine)
+
+    @abstractmethod
+    def _load(
+        self,
+        data: Any,
+        options: LoadOptions,
+        target: CommitOptions,
+        vectors_from: VectorsFrom,
+        engine: str,
+    ) -> LoadResult: ...
 
     def insert(
         self,
@@ -500,10 +585,13 @@ class GraphProtocol(Protocol):
         mode: str = "append",
         branch: str | None = None,
         message: str | None = None,
-        vectors_from: str | None = None,
+        vectors_from: VectorsFrom = None,
     ) -> LoadResult:
         """Load rows of one type as one commit."""
-        ...
+        rows_by_type = {type_name: rows}
+        return self.load(
+            rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
+        )
 
     def merge(
         self,
@@ -522,7 +610,13 @@ class GraphProtocol(Protocol):
         type and entity. `strict` does not merge different properties of one entity. `dry_run`
         returns what would happen, conflicts included.
         """
-        ...
+        call = MergeCall(
+            dry_run=dry_run, strict=strict, resolve=resolve, delete_branch=delete_branch
+        )
+        return self._merge(source.strip(), CommitOptions(into, message), call)
+
+    @abstractmethod
+    def _merge(self, source: str, target: CommitOptions, call: MergeCall) -> MergeResult: ...
 
     def revert(
         self,
@@ -534,7 +628,8 @@ class GraphProtocol(Protocol):
         message: str | None = None,
     ) -> MergeResult:
         """Undo what a commit did, as a commit; later changes of the same entities are conflicts."""
-        ...
+        call = MergeCall(dry_run=dry_run, resolve=resolve)
+        return self._apply_commit("revert", commit, CommitOptions(branch, message), call)
 
     def cherry_pick(
         self,
@@ -546,21 +641,18 @@ class GraphProtocol(Protocol):
         message: str | None = None,
     ) -> MergeResult:
         """Apply the changes of a commit to another branch, as a commit."""
-        ...
+        call = MergeCall(dry_run=dry_run, resolve=resolve)
+        return self._apply_commit("cherry_pick", commit, CommitOptions(branch, message), call)
 
+    @abstractmethod
+    def _apply_commit(
+        self,
+        operation: Literal["revert", "cherry_pick"],
+        commit: str,
+        target: CommitOptions,
+        call: MergeCall,
+    ) -> MergeResult: ...
+
+    @abstractmethod
     def recoveries(self) -> list[dict[str, Any]]:
         """Return the audit of recovery: what became of interrupted operations."""
-        ...
-
-
-def documented_by(protocol: type) -> Callable[[_ClassT], _ClassT]:
-    """Return a decorator that takes missing docstrings of a class from a protocol."""
-
-    def document(implementation: _ClassT) -> _ClassT:
-        for name, declared in vars(protocol).items():
-            member = vars(implementation).get(name)
-            if not name.startswith("_") and member is not None and not member.__doc__:
-                member.__doc__ = declared.__doc__
-        return implementation
-
-    return document

@@ -9,12 +9,11 @@ from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
 from omnigraph.commit.snapshot import SnapshotRef
 from omnigraph.errors import InvalidInput
 from omnigraph.graph.context import GraphContext
-from omnigraph.graph.protocol import SchemaProtocol, documented_by
+from omnigraph.graph.protocol import CommitOptions, SchemaApi
 from omnigraph.maintain.indexes import IndexStatus, index_status
 from omnigraph.maintain.optimize import MaintenanceReport, optimize
 from omnigraph.maintain.purge import purge
 from omnigraph.policy import PolicyAction
-from omnigraph.write.progress import ProgressListener
 from omnigraph.write.request import MAINTENANCE_OPERATION
 from omnigraph.write.schema_migration import (
     SCHEMA_APPLY_OPERATION,
@@ -37,12 +36,8 @@ def read_schema_text(schema: str | os.PathLike[str]) -> str:
         raise InvalidInput(message, code="schema_file_unreadable") from error
 
 
-@documented_by(SchemaProtocol)
-class Schema:
+class Schema(SchemaApi[GraphContext, SnapshotRef]):
     """The schema of a graph."""
-
-    def __init__(self, context: GraphContext) -> None:
-        self._context = context
 
     @property
     def source(self) -> str:
@@ -60,21 +55,13 @@ class Schema:
         accepted = snapshot.schema
         return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
 
-    def apply(
-        self,
-        text: str | os.PathLike[str],
-        *,
-        branch: str | None = None,
-        allow_data_loss: bool = False,
-        message: str | None = None,
-        dry_run: bool = False,
-        progress: ProgressListener | None = None,
+    def _apply(
+        self, text: str | os.PathLike[str], options: SchemaOptions, target: CommitOptions
     ) -> SchemaResult:
-        manifest, target = self._context.manifest, self._context.branch(branch)
-        self._context.gate.check(PolicyAction.SCHEMA_APPLY, target_branch=target)
-        self._context.gate.require_unrestricted("the schema", target)
-        options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
-        request = self._context.request(SCHEMA_APPLY_OPERATION, branch, message)
+        manifest, branch = self._context.manifest, self._context.branch(target.branch)
+        self._context.gate.check(PolicyAction.SCHEMA_APPLY, target_branch=branch)
+        self._context.gate.require_unrestricted("the schema", branch)
+        request = self._context.request(SCHEMA_APPLY_OPERATION, *target)
         result = apply_schema(manifest, request, read_schema_text(text), options)
         if result.lost:
             purge(manifest, result.lost, result.branch)

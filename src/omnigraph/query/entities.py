@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from omnigraph.catalog import AcceptedType, TypeKind
@@ -86,29 +87,21 @@ class Blob:
     An external one has a `uri`, and no bytes here.
     """
 
+    kind: str
     type_name: str
     entity_id: str
     property_name: str
     etag: str
-    _view: DatasetView = field(repr=False)
-    _cell: BlobCell = field(repr=False)
-
-    @property
-    def uri(self) -> str | None:
-        """Where the bytes are, if they are not here."""
-        return self._cell.uri
-
-    @property
-    def size(self) -> int | None:
-        """The size in bytes; None for an external blob, whose size is unknown."""
-        return None if self._cell.uri is not None else self._cell.size
+    size: int | None
+    uri: str | None = None
+    _read: Callable[[int, int], Iterator[bytes]] = field(repr=False)
 
     def read(self, start: int = 0, end: int | None = None) -> bytes:
         """Return the bytes from `start` up to, not including, `end`."""
         return b"".join(self.chunks(start, end))
 
     def chunks(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes of a range, a few megabytes at a time."""
+        """Yield the bytes of a range in pieces."""
         size = self.size
         if size is None:
             message = f"the blob of '{self.entity_id}' is at {self.uri}, not here"
@@ -118,17 +111,15 @@ class Blob:
             message = f"range {start}..{stop} is not within the {size} bytes of the blob"
             facts = {"start": start, "end": stop, "length": size}
             raise InvalidInput(message, code="blob_range_not_satisfiable", **facts)
-        starts = range(start, stop, BLOB_CHUNK_BYTES)
-        ranges = ((at, min(BLOB_CHUNK_BYTES, stop - at)) for at in starts)
-        yield from self._view.read_blob_ranges(self.property_name, self._cell, ranges)
+        if start < stop:
+            yield from self._read(start, stop)
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts of the blob as plain JSON values."""
-        type_ = self._view.type
         facts: dict[str, Any] = {
             "selector": {
-                "entity": str(type_.kind),
-                "type": type_.name,
+                "entity": self.kind,
+                "type": self.type_name,
                 "id": self.entity_id,
                 "property": self.property_name,
             },
@@ -160,13 +151,23 @@ def open_blob(
         message = f"{type_.kind} {type_.name} '{id_}' {what}"
         raise NotFound(message, code="blob_not_found", type=type_.name, id=id_)
     return Blob(
+        kind=str(type_.kind),
         type_name=type_.name,
         entity_id=id_,
         property_name=property_name,
         etag=_etag(view.entry, type_.property_ids[property_name], cell),
-        _view=view,
-        _cell=cell,
+        size=None if cell.uri is not None else cell.size,
+        uri=cell.uri,
+        _read=partial(_read_range, view, property_name, cell),
     )
+
+
+def _read_range(
+    view: DatasetView, property_name: str, cell: BlobCell, start: int, stop: int
+) -> Iterator[bytes]:
+    starts = range(start, stop, BLOB_CHUNK_BYTES)
+    ranges = ((at, min(BLOB_CHUNK_BYTES, stop - at)) for at in starts)
+    yield from view.read_blob_ranges(property_name, cell, ranges)
 
 
 def _etag(entry: DatasetEntry, identity: int, cell: BlobCell) -> str:

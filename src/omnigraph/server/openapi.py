@@ -13,7 +13,12 @@ import msgspec
 from omnigraph.service import wire
 from omnigraph.service.operations import AnyOperation
 from omnigraph.service.operations.operation import NDJSON, OCTETS
-from omnigraph.service.wire.parameters import ParameterLocation, RequestBody, RequestParameter
+from omnigraph.service.wire.parameters import (
+    NoRequest,
+    ParameterLocation,
+    RequestBody,
+    RequestParameter,
+)
 from omnigraph.version import __version__
 
 _REF = "#/components/schemas/{name}"
@@ -47,11 +52,11 @@ class _OpenApiBuilder:
 
     def __init__(self, operations: Sequence[AnyOperation], *, authenticated: bool) -> None:
         self._authenticated = authenticated
-        shapes = {getattr(wire, name) for name in wire.__all__ if not name.endswith("Query")}
+        shapes = {shape for shape in vars(wire).values() if _is_body(shape)}
         for operation in operations:
             shapes |= {operation.answer, None if operation.body is None else operation.body.type}
         structs = sorted(
-            (shape for shape in shapes - {wire.NoRequest, bytes} if isinstance(shape, type)),
+            (shape for shape in shapes - {NoRequest, bytes} if isinstance(shape, type)),
             key=lambda shape: shape.__name__,
         )
         self._components = msgspec.json.schema_components(structs, ref_template=_REF)[1]
@@ -149,6 +154,16 @@ class _OpenApiBuilder:
         [schema], _ = msgspec.json.schema_components([shape], ref_template=_REF)
         plain: dict[str, Any] = _strip_schema(schema)
         return plain
+
+
+def _is_body(shape: object) -> bool:
+    """Return whether something is a struct or an enum of the contract."""
+    return (
+        isinstance(shape, type)
+        and shape.__module__.startswith(f"{wire.__name__}.")
+        and shape.__module__ != NoRequest.__module__
+        and not shape.__name__.endswith("Query")
+    )
 
 
 def _links(operation: AnyOperation) -> dict[str, Any]:

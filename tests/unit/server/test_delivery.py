@@ -5,19 +5,20 @@ import pytest
 from omnigraph.errors import InvalidInput
 from omnigraph.query.entities import Blob
 from omnigraph.server.responses import BlobRequestHeaders, plan_delivery
-from omnigraph.storage.scan import BlobCell
 
 ETAG = '"abc"'
 
 
 def blob(size=10, uri=None):
     return Blob(
+        kind="node",
         type_name="Doc",
         entity_id="a",
         property_name="body",
         etag=ETAG,
-        _view=None,
-        _cell=BlobCell(address=1, size=size, uri=uri),
+        size=None if uri is not None else size,
+        uri=uri,
+        _read=lambda start, stop: iter(()),
     )
 
 

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from omnigraph.cli.files import read_bytes
-from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import actor_option, graph_options
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.open_graph import GraphOpener, graph_command, open_addressed_graph
+from omnigraph.cli.options import collect_options, graph_options
+from omnigraph.cli.output import count_text, print_result
+from omnigraph.commit.model import Commit
 from omnigraph.errors import translate_disk_errors
 from omnigraph.graph import Graph
 from omnigraph.query.entities import Blob
@@ -25,8 +26,9 @@ def blob() -> None:
     """Read and write blobs: binary properties of entities."""
 
 
-def _selector(command: _CommandT) -> _CommandT:
-    """Add the arguments that select a blob."""
+def _selector(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments that select a blob; the command gets them as `selector`."""
+    command = collect_options("selector", ("entity", "type_name", "id_", "property_name"))(command)
     for name in ("property_name", "id_", "type_name"):
         metavar = name.partition("_")[0].upper()
         command = click.argument(name, metavar=metavar)(command)
@@ -38,11 +40,16 @@ def _target(command: _CommandT) -> _CommandT:
     return click.option("--branch", help="Branch to read.  [default: main]")(command)
 
 
-def _open(graph: Graph, selector: tuple[str, ...], branch: str | None, at: str | None) -> Blob:
+def _open(graph: Graph, selector: dict[str, str], branch: str | None, at: str | None) -> Blob:
     if branch is not None and at is not None:
         raise click.UsageError("--branch and --snapshot are mutually exclusive")
-    entity, type_name, id_, property_name = selector
-    return graph.blob(f"{entity}:{type_name}", id_, property_name, branch or at or "main")
+    return graph.blob(*_place(selector), branch or at or "main")
+
+
+def _place(selector: dict[str, str]) -> tuple[str, str, str]:
+    """Return the arguments of a graph that select a blob."""
+    type_name = f"{selector['entity']}:{selector['type_name']}"
+    return type_name, selector["id_"], selector["property_name"]
 
 
 @blob.command()
@@ -57,10 +64,7 @@ def _open(graph: Graph, selector: tuple[str, ...], branch: str | None, at: str |
 def get(
     uri: str | None,
     store: str | None,
-    entity: str,
-    type_name: str,
-    id_: str,
-    property_name: str,
+    selector: dict[str, str],
     branch: str | None,
     snapshot: str | None,
     offset: int,
@@ -68,7 +72,6 @@ def get(
     out: Path | None,
 ) -> None:
     """Write the bytes of a blob to a file or to standard output."""
-    selector = (entity, type_name, id_, property_name)
     content = _open(open_addressed_graph(uri, store), selector, branch, snapshot)
     end = None
     if length is not None and content.size is not None:
@@ -85,94 +88,51 @@ def get(
 
 
 @blob.command()
-@graph_options(positional=False)
+@graph_command()
 @_selector
 @_target
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def stat(
-    uri: str | None,
-    store: str | None,
-    entity: str,
-    type_name: str,
-    id_: str,
-    property_name: str,
-    branch: str | None,
-    snapshot: str | None,
-    as_json: bool,
-) -> None:
+def stat(graph: Graph, selector: dict[str, str], branch: str | None, snapshot: str | None) -> None:
     """Show the location and size of a blob."""
-    graph = open_addressed_graph(uri, store)
-    content = _open(graph, (entity, type_name, id_, property_name), branch, snapshot)
+    content = _open(graph, selector, branch, snapshot)
     resolved = graph.snapshot(branch or snapshot or "main").commit_id
     target = {"snapshot": snapshot} if snapshot is not None else {"branch": branch or "main"}
     facts = {**content.to_json(), "target": {**target, "resolved_snapshot": resolved}}
-    if as_json:
-        print_json(facts)
-        return
-    for name in ("kind", "size", "etag", "uri"):
-        if facts.get(name) is not None:
-            click.echo(f"{name}: {facts[name]}")
+    names = [name for name in ("kind", "size", "etag", "uri") if facts.get(name) is not None]
+    print_result(facts, *(f"{name}: {facts[name]}" for name in names))
 
 
 @blob.command()
-@graph_options(positional=False)
-@actor_option
+@graph_command(actor=True, lazy=True, mode="rw")
 @_selector
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--branch", default="main", help="Branch to change.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def put(
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
-    entity: str,
-    type_name: str,
-    id_: str,
-    property_name: str,
-    file: Path,
-    branch: str,
-    as_json: bool,
-) -> None:
+def put(open_graph: GraphOpener, selector: dict[str, str], file: Path, branch: str) -> None:
     """Set a blob of an entity to the bytes of FILE, as one commit."""
     data = read_bytes(file)
-    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
-    commit = graph.put_blob(f"{entity}:{type_name}", id_, property_name, data, branch=branch)
-    if as_json:
-        facts = None if commit is None else commit.to_json()
-        print_json({"uri": graph.uri, "size": len(data), "commit": facts})
-        return
+    graph = open_graph()
+    commit = graph.put_blob(*_place(selector), data, branch=branch)
+    text = f"wrote {count_text(len(data), 'byte')} to {_property_text(selector)}"
     if commit is None:
-        click.echo(
-            f"{type_name}.{property_name} of {id_} already has these bytes; no commit was made"
-        )
-        return
-    click.echo(f"wrote {count_text(len(data), 'byte')} to {type_name}.{property_name} of {id_}")
+        text = f"{_property_text(selector)} already has these bytes; no commit was made"
+    print_result({"uri": graph.uri, "size": len(data), "commit": _commit_json(commit)}, text)
 
 
 @blob.command()
-@graph_options(positional=False)
-@actor_option
+@graph_command(actor=True, mode="rw")
 @_selector
 @click.option("--branch", default="main", help="Branch to change.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def clear(
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
-    entity: str,
-    type_name: str,
-    id_: str,
-    property_name: str,
-    branch: str,
-    as_json: bool,
-) -> None:
+def clear(graph: Graph, selector: dict[str, str], branch: str) -> None:
     """Set an optional blob of an entity to null, as one commit."""
-    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
-    commit = graph.clear_blob(f"{entity}:{type_name}", id_, property_name, branch=branch)
-    if as_json:
-        print_json({"uri": graph.uri, "commit": None if commit is None else commit.to_json()})
-        return
+    commit = graph.clear_blob(*_place(selector), branch=branch)
+    text = f"cleared {_property_text(selector)}"
     if commit is None:
-        click.echo(f"{type_name}.{property_name} of {id_} is already null; no commit was made")
-        return
-    click.echo(f"cleared {type_name}.{property_name} of {id_}")
+        text = f"{_property_text(selector)} is already null; no commit was made"
+    print_result({"uri": graph.uri, "commit": _commit_json(commit)}, text)
+
+
+def _property_text(selector: dict[str, str]) -> str:
+    return f"{selector['type_name']}.{selector['property_name']} of {selector['id_']}"
+
+
+def _commit_json(commit: Commit | None) -> dict[str, Any] | None:
+    return None if commit is None else commit.to_json()

@@ -14,9 +14,14 @@ from omnigraph.changes.commit_changes import MAX_CHANGES, CommitChangesPage
 from omnigraph.changes.feed import FeedPage
 from omnigraph.cli.changes import change_filter_options, print_block
 from omnigraph.cli.files import replaced_file
-from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import graph_options
-from omnigraph.cli.output import count_text, print_json, stream_json
+from omnigraph.cli.open_graph import graph_command
+from omnigraph.cli.output import (
+    count_text,
+    json_requested,
+    print_json,
+    print_result,
+    stream_json,
+)
 from omnigraph.cli.progress import report_line_counts, show_progress
 from omnigraph.graph import Graph
 
@@ -27,32 +32,25 @@ def changes() -> None:
 
 
 @changes.command()
-@graph_options(positional=False)
+@graph_command()
 @click.option("--branch", default="main", help="Branch to follow.")
 @click.option("--cursor", help="Cursor returned by an earlier poll.")
 @click.option("--start", help="Where to start: `now`, `beginning` or `after:ID`.  [default: now]")
 @click.option("--limit", type=int, default=MAX_CHANGES, help="Changes to fetch per page.")
 @change_filter_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def poll(
-    uri: str | None,
-    store: str | None,
+    graph: Graph,
     branch: str,
     cursor: str | None,
     start: str | None,
     limit: int,
-    kinds: tuple[str, ...],
-    types: tuple[str, ...],
-    ops: tuple[str, ...],
-    as_json: bool,
+    scope: dict[str, Any],
 ) -> None:
     """Print the changes since a cursor, and the next cursor."""
-    graph = open_addressed_graph(uri, store)
-    scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
     options = {"branch": branch, "limits": Limits(changes=limit), **scope}
     first = graph.changes.poll(**options, cursor=cursor, start=start)
     pages = _ChangePages(graph, options, first)
-    if as_json:
+    if json_requested():
         blocks = (block.to_json() for block in pages)
         stream_json({}, "blocks", blocks, lambda: _end(pages.last))
         return
@@ -93,35 +91,24 @@ class _ChangePages:
 
 
 @changes.command("commit")
-@graph_options(positional=False)
+@graph_command()
 @click.argument("commit_id", metavar="ID")
 @click.option("--limit", type=int, default=MAX_CHANGES, help="Changes to fetch per page.")
 @click.option("--page-token", help="Print only the page of this token.")
 @change_filter_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def commit_changes(
-    uri: str | None,
-    store: str | None,
-    commit_id: str,
-    limit: int,
-    page_token: str | None,
-    kinds: tuple[str, ...],
-    types: tuple[str, ...],
-    ops: tuple[str, ...],
-    as_json: bool,
+    graph: Graph, commit_id: str, limit: int, page_token: str | None, scope: dict[str, Any]
 ) -> None:
     """Print the changes of a commit compared with its first parent."""
-    graph = open_addressed_graph(uri, store)
-    scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
     options = {"limits": Limits(changes=limit), **scope}
     page = graph.commits.changes(commit_id, **options, page_token=page_token)
-    if page_token is not None and as_json:
+    if page_token is not None and json_requested():
         print_json(page.to_json())
     elif page_token is not None:
         print_block(ChangeBlock(page.commit, page.changes))
         if page.next_page_token is not None:
             click.echo(f"next_page_token: {page.next_page_token}")
-    elif as_json:
+    elif json_requested():
         head = {"cause": ChangeBlock(page.commit, ()).to_json()["cause"]}
         pages = _all_pages(graph, page, options)
         stream_json(head, "changes", (c.to_json() for p in pages for c in p.changes), dict)
@@ -140,34 +127,20 @@ def _all_pages(
 
 
 @changes.command()
-@graph_options(positional=False)
+@graph_command()
 @click.option("--branch", default="main", help="Branch to follow.")
 @change_filter_options
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="File to write.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def baseline(
-    uri: str | None,
-    store: str | None,
-    branch: str,
-    kinds: tuple[str, ...],
-    types: tuple[str, ...],
-    ops: tuple[str, ...],
-    out: Path,
-    as_json: bool,
-) -> None:
+def baseline(graph: Graph, branch: str, scope: dict[str, Any], out: Path) -> None:
     """Write all entities to a file and print the cursor of exactly that state.
 
     The file is written atomically; `load` reads it.
     """
-    graph = open_addressed_graph(uri, store)
-    source, count = graph.changes.baseline(branch=branch, kinds=kinds, types=types, ops=ops), 0
+    source, count = graph.changes.baseline(branch=branch, **scope), 0
     with replaced_file(out) as file, show_progress("writing the baseline") as progress:
         for line in report_line_counts(source.lines, progress):
             file.write(f"{line}\n".encode())
             count += 1
-    if as_json:
-        print_json(source.handshake.to_json())
-        return
-    click.echo(f"wrote {count_text(count, 'entity', 'entities')} to {out}")
-    for name, value in source.handshake.to_json().items():
-        click.echo(f"{name}: {value}")
+    facts = source.to_json()
+    text = f"wrote {count_text(count, 'entity', 'entities')} to {out}"
+    print_result(facts, text, *(f"{name}: {value}" for name, value in facts.items()))

@@ -11,8 +11,8 @@ import click
 
 from omnigraph.cli.migrations import step_text
 from omnigraph.cli.open_graph import load_user_config
-from omnigraph.cli.options import InvalidUsage, actor_and_policy, actor_option
-from omnigraph.cli.output import print_json
+from omnigraph.cli.options import InvalidUsage, actor_and_policy, actor_option, json_option
+from omnigraph.cli.output import json_requested, print_result
 from omnigraph.cli.progress import show_progress
 from omnigraph.service import cluster as control
 from omnigraph.service.client.migration_steps import read_steps
@@ -34,13 +34,13 @@ def _actor(actor: str | None) -> str | None:
 def _options(command: _CommandT) -> _CommandT:
     where = click.Path(path_type=Path)
     help_ = "Folder of cluster.yaml.  [default: current folder]"
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+    command = json_option(command)
     return click.option("--config", type=where, default=Path(), metavar="DIR", help=help_)(command)
 
 
 @cluster.command()
 @_options
-def validate(config: Path, as_json: bool) -> None:
+def validate(config: Path) -> None:
     """Check cluster.yaml and every file it references."""
     done = control.validate(config)
     facts = done.facts
@@ -48,19 +48,19 @@ def validate(config: Path, as_json: bool) -> None:
     head = (
         f"cluster config valid: {len(facts['resources'])} resource(s), {edges} dependency edge(s)"
     )
-    _print_result(done, as_json, [head])
+    _print_result(done, [head])
 
 
 @cluster.command()
 @_options
-def plan(config: Path, as_json: bool) -> None:
+def plan(config: Path) -> None:
     """Show the changes that `apply` would make."""
     done = control.plan(config)
     changes, gates = done.facts["changes"], done.facts["approvals_required"]
     lines = [f"cluster plan: {len(changes)} change(s), {len(gates)} approval gate(s)"]
     for change in changes:
         lines += _plan_lines(change)
-    _print_result(done, as_json, lines)
+    _print_result(done, lines)
 
 
 def _plan_lines(change: dict[str, Any]) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _plan_lines(change: dict[str, Any]) -> Iterator[str]:
 @cluster.command()
 @actor_option
 @_options
-def apply(actor: str | None, config: Path, as_json: bool) -> None:
+def apply(actor: str | None, config: Path) -> None:
     """Apply cluster.yaml to storage."""
     who = _actor(actor)
     with show_progress("applying"):
@@ -93,14 +93,14 @@ def apply(actor: str | None, config: Path, as_json: bool) -> None:
     revision = facts["state_observations"].get("state_revision", 0)
     words = [str(facts[name]).lower() for name in ("converged", "state_written")]
     lines.append(f"  state: revision {revision}, converged: {words[0]}, written: {words[1]}")
-    _print_result(done, as_json, lines)
+    _print_result(done, lines)
 
 
 @cluster.command()
 @click.argument("resource")
 @actor_option
 @_options
-def approve(resource: str, actor: str | None, config: Path, as_json: bool) -> None:
+def approve(resource: str, actor: str | None, config: Path) -> None:
     """Approve the planned deletion of a graph."""
     who = _actor(actor)
     if who is None:
@@ -112,42 +112,42 @@ def approve(resource: str, actor: str | None, config: Path, as_json: bool) -> No
         what = f"{facts['operation']} {facts['resource']}"
         by = f"approved by {facts['approved_by']} (approval {facts['approval_id']})"
         lines.append(f"cluster approve: {what} {by}")
-    _print_result(done, as_json, lines)
+    _print_result(done, lines)
 
 
 @cluster.command()
 @_options
-def status(config: Path, as_json: bool) -> None:
+def status(config: Path) -> None:
     """Show the applied state, without taking the lock."""
     done = control.status(config)
-    _print_result(done, as_json, _state_lines("cluster state", done))
+    _print_result(done, _state_lines("cluster state", done))
 
 
 @cluster.command()
 @_options
-def refresh(config: Path, as_json: bool) -> None:
+def refresh(config: Path) -> None:
     """Record the current state of the graphs in the ledger."""
     with show_progress("refreshing"):
         done = control.refresh(config)
-    _print_result(done, as_json, _state_lines("cluster refresh", done))
+    _print_result(done, _state_lines("cluster refresh", done))
 
 
 @cluster.command("import")
 @_options
-def import_(config: Path, as_json: bool) -> None:
+def import_(config: Path) -> None:
     """Create the first ledger, including graphs that already exist."""
     done = control.import_state(config)
-    _print_result(done, as_json, _state_lines("cluster import", done))
+    _print_result(done, _state_lines("cluster import", done))
 
 
 @cluster.command("force-unlock")
 @click.argument("lock_id")
 @_options
-def force_unlock(lock_id: str, config: Path, as_json: bool) -> None:
+def force_unlock(lock_id: str, config: Path) -> None:
     """Remove the lock of a command that no longer runs."""
     done = control.force_unlock(config, lock_id)
     lines = [f"cluster force-unlock: removed lock (id={lock_id})"]
-    _print_result(done, as_json, lines if done.facts["lock_removed"] else [])
+    _print_result(done, lines if done.facts["lock_removed"] else [])
 
 
 def _state_lines(title: str, done: ClusterCommandResult) -> list[str]:
@@ -164,13 +164,10 @@ def _state_lines(title: str, done: ClusterCommandResult) -> list[str]:
     return lines
 
 
-def _print_result(done: ClusterCommandResult, as_json: bool, lines: list[str]) -> None:
+def _print_result(done: ClusterCommandResult, lines: list[str]) -> None:
     """Print a result; exit with code 1 if it has an error."""
-    if as_json:
-        print_json(done.to_json())
-    else:
-        for line in lines if done.ok or "changes" in done.facts else []:
-            click.echo(line)
+    print_result(done.to_json(), *(lines if done.ok or "changes" in done.facts else []))
+    if not json_requested():
         for finding in done.findings:
             click.echo(str(finding), err=True)
     if not done.ok:

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from omnigraph.cli.commands.changes import commit_changes
-from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import graph_options
-from omnigraph.cli.output import print_json
+from omnigraph.cli.open_graph import graph_command
+from omnigraph.cli.output import json_requested, print_json, print_result
 from omnigraph.commit.model import Commit
 from omnigraph.graph import Graph
 
@@ -92,49 +91,28 @@ def _filters(command: _CommandT) -> _CommandT:
 
 
 @commit.command("list")
-@graph_options(positional=True)
+@graph_command(positional=True)
 @_filters
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_commits(
-    uri: str | None,
-    store: str | None,
-    branch: str,
-    actor: str | None,
-    limit: int | None,
-    as_json: bool,
-) -> None:
+def list_commits(graph: Graph, branch: str, actor: str | None, limit: int | None) -> None:
     """List commits, newest first."""
-    commits = open_addressed_graph(uri, store).commits.list(branch, limit=limit, actor=actor)
-    if as_json:
-        print_json({"commits": [entry.to_json() for entry in commits]})
-        return
-    for entry in commits:
-        actor = f" actor={entry.actor}" if entry.actor else ""
-        click.echo(
-            f"{entry.id} graph_branch={entry.branch} "
-            f"graph_manifest_version={entry.manifest_version}{actor}"
-        )
+    commits = graph.commits.list(branch, limit=limit, actor=actor)
+    lines = (
+        f"{entry.id} graph_branch={entry.branch} graph_manifest_version={entry.manifest_version}"
+        + (f" actor={entry.actor}" if entry.actor else "")
+        for entry in commits
+    )
+    print_result({"commits": [entry.to_json() for entry in commits]}, *lines)
 
 
 @commit.command("log")
-@graph_options(positional=True)
+@graph_command(positional=True)
 @_filters
 @click.option("--draw", is_flag=True, help="Draw lines from each commit to its parents.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def log(
-    uri: str | None,
-    store: str | None,
-    branch: str,
-    actor: str | None,
-    limit: int | None,
-    draw: bool,
-    as_json: bool,
-) -> None:
+def log(graph: Graph, branch: str, actor: str | None, limit: int | None, draw: bool) -> None:
     """Show the history of a branch with refs, actors and counts, newest first."""
-    graph = open_addressed_graph(uri, store)
     commits = graph.commits.list(branch, limit=limit, actor=actor)
     names = _refs_by_commit(graph)
-    if as_json:
+    if json_requested():
         print_json({"commits": [{**c.to_json(), "names": names.get(c.id, [])} for c in commits]})
         return
     for line, entry in draw_history(commits) if draw else (("", entry) for entry in commits):
@@ -165,19 +143,16 @@ def _commit_line(entry: Commit, names: Sequence[str]) -> str:
 
 
 @commit.command()
-@graph_options(positional=False)
+@graph_command()
 @click.argument("commit_id", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(uri: str | None, store: str | None, commit_id: str, as_json: bool) -> None:
+def show(graph: Graph, commit_id: str) -> None:
     """Show one commit."""
-    entry = open_addressed_graph(uri, store).commits.get(commit_id)
-    if as_json:
-        print_json(entry.to_json())
-        return
+    entry = graph.commits.get(commit_id)
     facts = entry.to_json()
-    del facts["counts"]
-    for name, value in facts.items():
-        click.echo(f"{name}: {'' if value is None else value}".rstrip())
-    for key, counts in entry.counts.items():
-        changes = f"+{counts.inserted} ~{counts.updated} -{counts.deleted}"
-        click.echo(f"{key}: {changes}")
+    lines = [
+        f"{name}: {'' if value is None else value}".rstrip()
+        for name, value in facts.items()
+        if name != "counts"
+    ]
+    lines += [f"{key}: +{c.inserted} ~{c.updated} -{c.deleted}" for key, c in entry.counts.items()]
+    print_result(facts, *lines)

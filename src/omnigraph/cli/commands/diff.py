@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from typing import Any
 
 import click
 
@@ -30,9 +31,7 @@ from omnigraph.cli.output import print_json, stream_json
 def diff(
     places: tuple[str, ...],
     store: str | None,
-    kinds: tuple[str, ...],
-    types: tuple[str, ...],
-    ops: tuple[str, ...],
+    scope: dict[str, Any],
     stat: bool,
     as_json: bool,
     as_lines: bool,
@@ -44,7 +43,7 @@ def diff(
     uri, a, b = _places(places, store)
     graph, tally = open_addressed_graph(uri, store), ChangeTotals()
     old, new = graph.snapshot(a), graph.snapshot(b)
-    changes = tally.counting(graph.diff(old, new, kinds=kinds, types=types, ops=ops))
+    changes = tally.counting(graph.diff(old, new, **scope))
     if stat:
         deque(changes, maxlen=0)
         if as_json:

@@ -14,9 +14,10 @@ from omnigraph.cli.options import (
     actor_option,
     engine_option,
     graph_options,
+    json_option,
     warn_deprecated,
 )
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.output import count_text, print_json, print_result
 from omnigraph.cli.progress import report_line_counts, show_progress, spark_details
 from omnigraph.graph import Graph, import_archive
 from omnigraph.maintain.archive import ArchiveReport
@@ -81,7 +82,7 @@ def export(
     if jsonl:
         warn_deprecated("export --jsonl", "export")
     ways = [
-        name for name, given in _destinations(folder, parts, archive).items() if given is not None
+        name for name, path in _destinations(folder, parts, archive).items() if path is not None
     ]
     if len(ways) > 1:
         raise click.UsageError(f"{' and '.join(ways)} are mutually exclusive")
@@ -138,24 +139,17 @@ def _print_export(graph: Graph, folder: str, counts: dict[str, int], as_json: bo
     click.echo(f"exported {total} of {count_text(len(counts), 'type')} to {folder}")
 
 
-# ----------------------------------------------------------------------
-# Import.
-
-
 @click.command("import")
 @actor_option
 @click.argument("archive", type=click.Path(path_type=Path))
 @click.argument("uri")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def import_(actor: str | None, archive: Path, uri: str, as_json: bool) -> None:
+@json_option
+def import_(actor: str | None, archive: Path, uri: str) -> None:
     """Create a graph from a file written by `export --archive`."""
     who = actor_and_policy(actor)
     with show_progress("importing"):
         report = import_archive(archive, uri, policy=who.policy, actor=who.actor)
-    if as_json:
-        print_json({"uri": uri, **report.to_json()})
-        return
     what = "all of its history"
     if not report.history:
         what = count_text(report.entities or 0, "entity", "entities")
-    click.echo(f"imported {archive} with {what} as {uri}")
+    print_result({"uri": uri, **report.to_json()}, f"imported {archive} with {what} as {uri}")

@@ -9,18 +9,16 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import actor_option, engine_option, graph_options, warn_deprecated
-from omnigraph.cli.output import print_json
+from omnigraph.cli.open_graph import GraphOpener, graph_command
+from omnigraph.cli.options import engine_option, warn_deprecated
+from omnigraph.cli.output import print_result
 from omnigraph.cli.progress import show_progress, spark_details
-from omnigraph.write.load import LoadResult
 
 MODES = ("append", "merge", "overwrite")
 
 
 @click.command()
-@graph_options(positional=True)
-@actor_option
+@graph_command(positional=True, actor=True, lazy=True, mode="rw")
 @click.option(
     "--data",
     "paths",
@@ -63,11 +61,8 @@ MODES = ("append", "merge", "overwrite")
 @click.option("--message", help="Message of the commit.")
 @click.option("--encoding", help="Encoding of CSV and NDJSON files.  [default: utf-8]")
 @engine_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def load(
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
+    open_graph: GraphOpener,
     paths: tuple[Path, ...],
     nodes: tuple[str, ...],
     edges: tuple[str, ...],
@@ -79,14 +74,12 @@ def load(
     message: str | None,
     encoding: str | None,
     engine: str,
-    as_json: bool,
 ) -> None:
     """Load data atomically as one commit."""
     data = _data(paths, nodes, edges)
-    destroys = mode == "overwrite"
-    graph = open_addressed_graph(uri, store, mode="rw", actor=actor, destroys=destroys)
+    graph = open_graph(destroys=mode == "overwrite")
     with show_progress("loading", spark_details(engine)) as progress:
-        done = graph.load(
+        result = graph.load(
             data,
             mode=mode,
             branch=branch,
@@ -98,16 +91,14 @@ def load(
             engine=engine,
             encoding=encoding,
         )
-    if as_json:
-        print_json({"uri": graph.uri, **done.to_json()})
-        return
-    what = f"{done.total} entities across {len(done.nodes)} node types"
-    summary = f"{what} and {len(done.edges)} edge types"
-    click.echo(f"loaded {graph.uri} on branch {branch} with {mode}: {summary}")
-    if done.commit is None:
-        click.echo("nothing changed; no commit was made")
-    if done.branch_created:
-        click.echo(f"branch {branch} created from {base}")
+    types = f"{len(result.nodes)} node types and {len(result.edges)} edge types"
+    summary = f"{result.total} entities across {types}"
+    lines = [f"loaded {graph.uri} on branch {branch} with {mode}: {summary}"]
+    if result.commit is None:
+        lines.append("nothing changed; no commit was made")
+    if result.branch_created:
+        lines.append(f"branch {branch} created from {base}")
+    print_result({"uri": graph.uri, **result.to_json()}, *lines)
 
 
 def _data(paths: Sequence[Path], nodes: Sequence[str], edges: Sequence[str]) -> Any:  # noqa: ANN401
@@ -139,13 +130,8 @@ def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
     return tables
 
 
-# ----------------------------------------------------------------------
-# `ingest`, deprecated in favour of `load`.
-
-
 @click.command(hidden=True)
-@graph_options(positional=True)
-@actor_option
+@graph_command(positional=True, actor=True, lazy=True, mode="rw")
 @click.option(
     "--data",
     "path",
@@ -163,33 +149,16 @@ def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
     type=click.Choice(MODES),
     help="How to handle entities that already exist.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def ingest(
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
-    path: Path,
-    branch: str,
-    base: str,
-    mode: str,
-    as_json: bool,
-) -> None:
+def ingest(open_graph: GraphOpener, path: Path, branch: str, base: str, mode: str) -> None:
     """Load records of the older, permissive format as one commit."""
     warn_deprecated("ingest", "load")
-    graph = open_addressed_graph(uri, store, mode="rw", actor=actor, destroys=mode == "overwrite")
+    graph = open_graph(destroys=mode == "overwrite")
     with show_progress("loading") as progress:
-        done = graph.load(
+        result = graph.load(
             open_input(path), mode=mode, branch=branch, from_=base, strict=False, progress=progress
         )
-    if as_json:
-        print_json({"uri": graph.uri, **done.to_json()})
-        return
-    click.echo(_load_facts(done, path, base))
-    for name, count in (*done.nodes.items(), *done.edges.items()):
-        click.echo(f"  {name}: {count:,}")
-
-
-def _load_facts(done: LoadResult, path: Path, base: str) -> str:
-    became = "created" if done.branch_created else "exists"
-    where = f"into branch {done.branch} from {base}"
-    return f"ingested {done.total} entities from {path} {where} with {done.mode} (branch {became})"
+    became = "created" if result.branch_created else "exists"
+    target = f"into branch {result.branch} from {base} with {result.mode} (branch {became})"
+    lines = [f"ingested {result.total} entities from {path} {target}"]
+    lines += [f"  {name}: {count:,}" for name, count in {**result.nodes, **result.edges}.items()]
+    print_result({"uri": graph.uri, **result.to_json()}, *lines)

@@ -12,6 +12,8 @@ from omnigraph.cli.commands.serve import (
     import_server_module,
     parse_named_values,
     print_listen_address,
+    served_content_options,
+    served_graph_option,
 )
 from omnigraph.cli.options import actor_option
 
@@ -20,23 +22,9 @@ DEFAULT_GRAPH_ID = "graph"
 
 
 @click.command()
-@click.option(
-    "--graph", "graphs", multiple=True, metavar="NAME=URI", help="Graph to serve; repeatable."
-)
+@served_graph_option
 @click.option("--store", metavar="URI", help="Address of the only graph to serve.")
-@click.option(
-    "--queries", multiple=True, metavar="[NAME=]DIR", help="Folder of stored queries; repeatable."
-)
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="Policy file of a graph, or of all graphs.",
-)
-@click.option(
-    "--server-policy", metavar="FILE", help="Policy file of the server, e.g. for listing graphs."
-)
+@served_content_options
 @actor_option
 @click.option("--http", is_flag=True, help="Serve over HTTP, with bearer tokens.")
 @click.option("--bind", metavar="HOST:PORT", help="With --http: address to listen on.")

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from omnigraph.cli.changes import (
-    commit_options,
+    apply_options,
+    dry_run_option,
     print_merge_result,
-    read_resolution,
     resolve_option,
 )
-from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import actor_option, graph_options
+from omnigraph.cli.open_graph import graph_command
 from omnigraph.cli.progress import show_progress
+from omnigraph.graph import Graph
 
 
 @click.command()
-@graph_options(positional=False)
-@actor_option
+@graph_command(actor=True, mode="rw")
 @click.argument("source")
 @click.option("--into", default="main", help="Branch to merge into.")
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print the result, including conflicts, without changing anything.",
-)
+@dry_run_option
 @click.option(
     "--strict",
     is_flag=True,
@@ -33,11 +30,8 @@ from omnigraph.cli.progress import show_progress
 @resolve_option
 @click.option("--delete-branch", is_flag=True, help="Delete the source branch after the merge.")
 @click.option("--message", "-m", help="Message of the commit.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def merge(
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
+    graph: Graph,
     source: str,
     into: str,
     dry_run: bool,
@@ -45,72 +39,34 @@ def merge(
     resolve: str | None,
     delete_branch: bool,
     message: str | None,
-    as_json: bool,
 ) -> None:
     """Merge a branch into another."""
-    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     with show_progress("merging"):
         result = graph.merge(
             source,
             into,
             dry_run=dry_run,
             strict=strict,
-            resolve=read_resolution(resolve),
+            resolve=resolve,
             delete_branch=delete_branch,
             message=message,
         )
-    print_merge_result(result, "merged", dry_run=dry_run, as_json=as_json)
-
-
-# ----------------------------------------------------------------------
-# Revert.
+    print_merge_result(result, "merged", dry_run=dry_run)
 
 
 @click.command("revert")
-@commit_options
-def revert(
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
-    commit_id: str,
-    branch: str,
-    dry_run: bool,
-    resolve: str | None,
-    message: str | None,
-    as_json: bool,
-) -> None:
+@apply_options
+def revert(graph: Graph, commit_id: str, options: dict[str, Any]) -> None:
     """Undo the changes of a commit, as a new commit."""
-    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
-    decisions = read_resolution(resolve)
     with show_progress("reverting"):
-        result = graph.revert(
-            commit_id, branch=branch, dry_run=dry_run, resolve=decisions, message=message
-        )
-    print_merge_result(result, "reverted", dry_run=dry_run, as_json=as_json)
-
-
-# ----------------------------------------------------------------------
-# Cherry-pick.
+        result = graph.revert(commit_id, **options)
+    print_merge_result(result, "reverted", dry_run=options["dry_run"])
 
 
 @click.command("cherry-pick")
-@commit_options
-def cherry_pick(
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
-    commit_id: str,
-    branch: str,
-    dry_run: bool,
-    resolve: str | None,
-    message: str | None,
-    as_json: bool,
-) -> None:
+@apply_options
+def cherry_pick(graph: Graph, commit_id: str, options: dict[str, Any]) -> None:
     """Apply the changes of a commit to a branch, as a new commit."""
-    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
-    decisions = read_resolution(resolve)
     with show_progress("applying the commit"):
-        result = graph.cherry_pick(
-            commit_id, branch=branch, dry_run=dry_run, resolve=decisions, message=message
-        )
-    print_merge_result(result, "picked", dry_run=dry_run, as_json=as_json)
+        result = graph.cherry_pick(commit_id, **options)
+    print_merge_result(result, "picked", dry_run=options["dry_run"])

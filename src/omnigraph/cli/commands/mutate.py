@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import click
 from msgspec import to_builtins
 
-from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import actor_option, graph_options
-from omnigraph.cli.output import print_json
-from omnigraph.cli.queries import (
-    is_stored,
-    query_options,
-    read_params,
-    read_query,
-    run_stored_mutation,
-)
+from omnigraph.cli.open_graph import GraphOpener, graph_command
+from omnigraph.cli.output import json_requested, print_json, print_result
+from omnigraph.cli.queries import QueryInput, query_options, run_stored_mutation
 from omnigraph.errors import PreconditionFailed
 
 PRECONDITION_EXIT_CODE = 4
@@ -27,57 +19,43 @@ PRECONDITION_EXIT_CODE = 4
 
 @click.command()
 @click.argument("name", required=False)
-@graph_options(positional=False)
-@actor_option
-@query_options
+@graph_command(actor=True, lazy=True, mode="rw")
+@query_options(stored=True)
 @click.option("--branch", default="main", help="Branch to change.")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit.")
 @click.option("--message", help="Message of the commit.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def mutate(
+    open_graph: GraphOpener,
     name: str | None,
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
-    query_path: Path | None,
-    query_text: str | None,
-    params: str | None,
-    params_file: Path | None,
+    query: QueryInput,
     branch: str,
     if_commit: str | None,
     message: str | None,
-    as_json: bool,
 ) -> None:
     """Run a mutation as one commit.
 
     NAME selects one of several mutations in the file; without a file, it is a stored mutation
     of a server.
     """
-    source = None if is_stored(name, query_path, query_text) else read_query(query_path, query_text)
-    values = read_params(params, params_file)
-    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
+    graph, source, params = open_graph(), query.source, query.params
     try:
         if source is None:
-            done = run_stored_mutation(graph, name or "", values, branch, if_commit)
+            result = run_stored_mutation(graph, name or "", params, branch, if_commit)
         else:
-            done = graph.mutate(
-                source, values, name=name, branch=branch, if_commit=if_commit, message=message
+            result = graph.mutate(
+                source, params, name=name, branch=branch, if_commit=if_commit, message=message
             )
     except PreconditionFailed as error:
-        _print_precondition_failed(error, as_json)
+        _print_precondition_failed(error)
         sys.exit(PRECONDITION_EXIT_CODE)
-    if as_json:
-        print_json(done.to_json())
-        return
-    changed = f"{done.affected_nodes} nodes, {done.affected_edges} edges"
-    click.echo(f"changed {branch} via {done.name}: {changed}")
-    if done.actor is not None:
-        click.echo(f"actor_id: {done.actor}")
+    changed = f"{result.affected_nodes} nodes, {result.affected_edges} edges"
+    actor = [] if result.actor is None else [f"actor_id: {result.actor}"]
+    print_result(result.to_json(), f"changed {branch} via {result.name}: {changed}", *actor)
 
 
-def _print_precondition_failed(error: PreconditionFailed, as_json: bool) -> None:
+def _print_precondition_failed(error: PreconditionFailed) -> None:
     """Print that the branch is at another commit; with `--json`, as a server reports it."""
-    if as_json:
+    if json_requested():
         description = import_module("omnigraph.service.errors").describe_error(error)
         print_json(to_builtins(description.body))
     click.echo(f"error[{error.code}]: {error.message}", err=True)

@@ -13,9 +13,9 @@ import omnigraph.pipeline as spark
 from omnigraph.cli.commands.pipeline_warmup import warmup
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog, replaced_file
-from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.open_graph import graph_command, open_addressed_graph
 from omnigraph.cli.options import actor_option, graph_options, location_options
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.output import count_text, json_requested, print_json, print_result
 from omnigraph.cli.pipelines import (
     find_cluster_pipeline,
     find_run_pipeline,
@@ -155,31 +155,21 @@ def run(
 
 
 @pipeline.command()
-@graph_options(positional=False)
-@actor_option
+@graph_command(actor=True, mode="rw")
 @click.argument("run_id", metavar="RUN")
 @click.option("--file", "path", type=_PATH, help="The pipeline file, if it was moved.")
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable.")
 @click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def resume(
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
-    run_id: str,
-    path: Path | None,
-    pairs: tuple[str, ...],
-    html: Path | None,
-    as_json: bool,
+    graph: Graph, run_id: str, path: Path | None, pairs: tuple[str, ...], html: Path | None
 ) -> None:
     """Resume an interrupted run. Finished stages are not repeated."""
-    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     variables = read_variables(pairs)
     source = path or find_run_pipeline(graph, run_id)
     report = _interruptible(
         lambda progress: graph.pipeline.resume(run_id, source, variables, progress=progress)
     )
-    _show(report, html, as_json=as_json)
+    _show(report, html, as_json=json_requested())
 
 
 @pipeline.command("list")
@@ -212,19 +202,12 @@ def status(uri: str | None, store: str | None, run_id: str | None, as_json: bool
 
 
 @pipeline.command()
-@graph_options(positional=False)
-@actor_option
+@graph_command(actor=True, mode="rw")
 @click.argument("run_id", metavar="RUN")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def abort(
-    uri: str | None, store: str | None, actor: str | None, run_id: str, as_json: bool
-) -> None:
+def abort(graph: Graph, run_id: str) -> None:
     """Abort a run and remove its staged files."""
-    aborted = open_addressed_graph(uri, store, mode="rw", actor=actor).pipeline.abort(run_id)
-    if as_json:
-        print_json(aborted.to_json())
-        return
-    click.echo(f"run {aborted.id} is {aborted.state}")
+    aborted = graph.pipeline.abort(run_id)
+    print_result(aborted.to_json(), f"run {aborted.id} is {aborted.state}")
 
 
 @pipeline.command()

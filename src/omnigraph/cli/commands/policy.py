@@ -14,11 +14,12 @@ from omnigraph.cli.options import (
     InvalidUsage,
     actor_and_policy,
     command_words,
+    json_option,
     location_options,
     policy_option,
     refuse_unused_options,
 )
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.output import count_text, print_result
 from omnigraph.policy import (
     BundleScope,
     Policy,
@@ -49,15 +50,13 @@ def policy() -> None:
 @policy_option
 @location_options
 @_kind
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def validate(kind: str, as_json: bool) -> None:
+@json_option
+def validate(kind: str) -> None:
     """Check a policy file and list all its errors."""
     name, policy_ = _read(kind)
     actors, rules = len(policy_.bundle.actors), len(policy_.bundle.rules)
-    if as_json:
-        print_json({"valid": True, "bundle": name, "actors": actors, "rules": rules})
-        return
-    click.echo(f"policy valid: bundle '{name}' [{actors} actors]")
+    facts = {"valid": True, "bundle": name, "actors": actors, "rules": rules}
+    print_result(facts, f"policy valid: bundle '{name}' [{actors} actors]")
 
 
 @policy.command()
@@ -65,20 +64,17 @@ def validate(kind: str, as_json: bool) -> None:
 @location_options
 @_kind
 @click.option("--tests", "path", type=_FILE, required=True, help="Test cases (YAML).")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def test(kind: str, path: Path, as_json: bool) -> None:
+@json_option
+def test(kind: str, path: Path) -> None:
     """Run test cases of a policy; exit 1 and list those that fail."""
     _, policy_ = _read(kind)
     cases = read_policy_tests(read_policy_text(path))
     failed = find_policy_test_failures(policy_, cases)
-    if as_json:
-        print_json({"cases": len(cases), "failed": [case.to_json() for case in failed]})
-    elif failed:
-        click.echo(f"policy tests failed: {len(failed)} of {count_text(len(cases), 'case')}")
-        for case in failed:
-            click.echo(f"  {case}")
-    else:
-        click.echo(f"policy tests passed: {len(cases)} cases")
+    lines = [f"policy tests passed: {len(cases)} cases"]
+    if failed:
+        lines = [f"policy tests failed: {len(failed)} of {count_text(len(cases), 'case')}"]
+        lines += [f"  {case}" for case in failed]
+    print_result({"cases": len(cases), "failed": [case.to_json() for case in failed]}, *lines)
     sys.exit(1 if failed else 0)
 
 
@@ -95,14 +91,9 @@ def test(kind: str, path: Path, as_json: bool) -> None:
 )
 @click.option("--branch", help="Branch of the action.")
 @click.option("--target-branch", help="Target branch of the action.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def explain(
-    kind: str,
-    actor: str,
-    action: str,
-    branch: str | None,
-    target_branch: str | None,
-    as_json: bool,
+    kind: str, actor: str, action: str, branch: str | None, target_branch: str | None
 ) -> None:
     """Show the decision of a policy, the matching rule and the types."""
     _, policy_ = _read(kind)
@@ -115,12 +106,8 @@ def explain(
         "target_branch": target_branch,
         **_reasons(decision),
     }
-    if as_json:
-        print_json(facts)
-        return
-    for key, value in facts.items():
-        if value is not None:
-            click.echo(f"{key}: {value}")
+    lines = (f"{key}: {value}" for key, value in facts.items() if value is not None)
+    print_result(facts, *lines)
 
 
 def _reasons(decision: PolicyDecision) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from omnigraph.cli.open_graph import address_options, load_user_config
 from omnigraph.cli.options import (
     InvalidUsage,
     command_words,
+    json_option,
     location_options,
     refuse_unused_options,
 )
-from omnigraph.cli.output import print_json
+from omnigraph.cli.output import print_result
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph import open as open_graph
 from omnigraph.plan import MutationPlan, compile_query
@@ -41,35 +42,26 @@ class _StoredQueryCheck:
 
 @queries.command("list")
 @location_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_stored(as_json: bool) -> None:
+@json_option
+def list_stored() -> None:
     """List the applied stored queries."""
     checks = [check for check in _stored() if check.plan is not None]
-    if as_json:
-        print_json({"queries": [_facts(check) for check in checks]})
-        return
-    if not checks:
-        click.echo("(no stored queries registered)")
-    for check in checks:
-        for line in _lines(check):
-            click.echo(line)
+    lines = [line for check in checks for line in _lines(check)]
+    facts = {"queries": [_facts(check) for check in checks]}
+    print_result(facts, *(lines or ["(no stored queries registered)"]))
 
 
 @queries.command()
 @location_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def validate(as_json: bool) -> None:
+@json_option
+def validate() -> None:
     """Check the applied stored queries against the current schemas of their graphs."""
     checks = list(_stored())
     broken = [check for check in checks if check.error is not None]
-    if as_json:
-        breakages = [{"query": check.name, "message": check.error} for check in broken]
-        print_json({"ok": not broken, "breakages": breakages, "warnings": []})
-    elif not broken:
-        click.echo(f"OK  {len(checks)} stored queries type-check")
-    else:
-        for check in broken:
-            click.echo(f"ERROR  query '{check.name}': {check.error}")
+    breakages = [{"query": check.name, "message": check.error} for check in broken]
+    lines = [f"ERROR  query '{check.name}': {check.error}" for check in broken]
+    facts = {"ok": not broken, "breakages": breakages, "warnings": []}
+    print_result(facts, *(lines or [f"OK  {len(checks)} stored queries type-check"]))
     if broken:
         sys.exit(1)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from omnigraph.errors import InvalidInput
 
+_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _FALSE = ("", "0", "false")
 _BIND = "127.0.0.1:8080"
 _OPTION_BY_FIELD = {
@@ -23,24 +24,60 @@ _OPTION_BY_FIELD = {
 }
 
 
+def served_graph_option(command: _CommandT) -> _CommandT:
+    """Add `--graph`."""
+    about = "Graph to serve; repeatable."
+    return click.option("--graph", "graphs", multiple=True, metavar="NAME=URI", help=about)(command)
+
+
+def served_content_options(command: _CommandT) -> _CommandT:
+    """Add the options of stored queries and policies."""
+    about = "Policy file of the server, e.g. for listing graphs."
+    command = click.option("--server-policy", metavar="FILE", help=about)(command)
+    for name, field, metavar, about in (
+        ("policy", "policies", "[NAME=]FILE", "Policy file of a graph, or of all graphs."),
+        ("queries", "queries", "[NAME=]DIR", "Folder of stored queries; repeatable."),
+    ):
+        option = click.option(f"--{name}", field, multiple=True, metavar=metavar, help=about)
+        command = option(command)
+    return command
+
+
+_SECONDS = click.FloatRange(min=0.001)
+_COUNT = click.IntRange(1)
+_LIMITS: tuple[tuple[str, click.ParamType[Any], float, str], ...] = (
+    ("query-timeout", _SECONDS, 60.0, "Maximum seconds of a query."),
+    ("query-memory", _COUNT, 2**29, "Maximum bytes of memory for the rows of a query."),
+    (
+        "query-memory-total",
+        _COUNT,
+        2**31,
+        "Maximum bytes of memory for the rows of all queries of a process.",
+    ),
+    ("deadline", _SECONDS, 300.0, "Maximum seconds of a request."),
+    ("body-timeout", _SECONDS, 60.0, "Maximum seconds to receive a request body."),
+    ("idle-timeout", _SECONDS, 30.0, "Seconds after which an idle connection is closed."),
+    (
+        "connection-age",
+        _SECONDS,
+        300.0,
+        "Seconds after which a connection is closed with its next response.",
+    ),
+    ("threads", click.IntRange(1, 256), 8, "Number of concurrent reads per process."),
+    ("connections", _COUNT, 1_000, "Maximum number of connections per process."),
+)
+
+
+def _limit_options(command: _CommandT) -> _CommandT:
+    for name, kind, default, about in reversed(_LIMITS):
+        command = click.option(f"--{name}", type=kind, default=default, help=about)(command)
+    return command
+
+
 @click.command()
-@click.option(
-    "--graph", "graphs", multiple=True, metavar="NAME=URI", help="Graph to serve; repeatable."
-)
+@served_graph_option
 @click.option("--cluster", metavar="DIR|URI", help="Cluster to serve, instead of --graph.")
-@click.option(
-    "--queries", multiple=True, metavar="[NAME=]DIR", help="Folder of stored queries; repeatable."
-)
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="Policy file of a graph, or of all graphs.",
-)
-@click.option(
-    "--server-policy", metavar="FILE", help="Policy file of the server, e.g. for listing graphs."
-)
+@served_content_options
 @click.option(
     "--external-blobs",
     multiple=True,
@@ -64,60 +101,7 @@ _OPTION_BY_FIELD = {
     metavar="IP|CIDR",
     help="Proxy whose X-Forwarded-For is logged as the client address.",
 )
-@click.option(
-    "--query-timeout",
-    type=click.FloatRange(min=0.001),
-    default=60.0,
-    help="Maximum seconds of a query.",
-)
-@click.option(
-    "--query-memory",
-    type=click.IntRange(1),
-    default=512 * 1024 * 1024,
-    help="Maximum bytes of memory for the rows of a query.",
-)
-@click.option(
-    "--query-memory-total",
-    type=click.IntRange(1),
-    default=2 * 1024 * 1024 * 1024,
-    help="Maximum bytes of memory for the rows of all queries of a process.",
-)
-@click.option(
-    "--deadline",
-    type=click.FloatRange(min=0.001),
-    default=300.0,
-    help="Maximum seconds of a request.",
-)
-@click.option(
-    "--body-timeout",
-    type=click.FloatRange(min=0.001),
-    default=60.0,
-    help="Maximum seconds to receive a request body.",
-)
-@click.option(
-    "--idle-timeout",
-    type=click.FloatRange(min=0.001),
-    default=30.0,
-    help="Seconds after which an idle connection is closed.",
-)
-@click.option(
-    "--connection-age",
-    type=click.FloatRange(min=0.001),
-    default=300.0,
-    help="Seconds after which a connection is closed with its next response.",
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(1, 256),
-    default=8,
-    help="Number of concurrent reads per process.",
-)
-@click.option(
-    "--connections",
-    type=click.IntRange(1),
-    default=1_000,
-    help="Maximum number of connections per process.",
-)
+@_limit_options
 def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
     """Start the HTTP server."""
     serving = import_server_module()

@@ -6,31 +6,28 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import graph_options
-from omnigraph.cli.output import print_json
+from omnigraph.cli.open_graph import graph_command
+from omnigraph.cli.output import print_result
 from omnigraph.commit.model import Snapshot
+from omnigraph.graph import Graph
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 
 @click.command()
-@graph_options(positional=True)
+@graph_command(positional=True)
 @click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def snapshot(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
+def snapshot(graph: Graph, at: str) -> None:
     """Show the dataset versions of a snapshot."""
-    facts = _facts(open_addressed_graph(uri, store).snapshot(at))
-    if as_json:
-        print_json(facts)
-        return
-    for name in ("graph_branch", "graph_manifest_version", "internal_schema_version"):
-        click.echo(f"{name}: {facts[name]}")
-    for dataset in facts["datasets"]:
-        click.echo(
-            f"{dataset['entity_kind']} type '{dataset['type_name']}' "
-            f"published_dataset_version={dataset['published_dataset_version']} "
-            f"native_dataset_branch=main entities={dataset['entity_count']}"
-        )
+    facts = _facts(graph.snapshot(at))
+    names = ("graph_branch", "graph_manifest_version", "internal_schema_version")
+    lines = [f"{name}: {facts[name]}" for name in names]
+    lines += [
+        f"{dataset['entity_kind']} type '{dataset['type_name']}' "
+        f"published_dataset_version={dataset['published_dataset_version']} "
+        f"native_dataset_branch=main entities={dataset['entity_count']}"
+        for dataset in facts["datasets"]
+    ]
+    print_result(facts, *lines)
 
 
 def _facts(snapshot_: Snapshot) -> dict[str, Any]:

@@ -87,8 +87,12 @@ def decode_error(response: httpx.Response, text: str | None = None) -> OmniError
     if not problem:
         return _contract_error(response, message, body)
     facts = _ErrorFacts(message, problem, text)
-    make = _MAKERS.get(problem.get("kind", ""))
-    return facts.plain() if make is None else make(facts)
+    if facts.kind not in _DETAILED_ERRORS:
+        return facts.plain()
+    kind, set_members = _DETAILED_ERRORS[facts.kind]
+    error = _convert_error(kind, facts.bare())
+    set_members(error, facts)
+    return error
 
 
 def _unknown_server_error(response: httpx.Response) -> OmniError:
@@ -124,8 +128,7 @@ class _ErrorFacts:
         self.kind = problem.get("kind", "")
         self.text = text
         word = problem.get("category")
-        known = [str(category) for category in Category]
-        self.category = Category(word) if word in known else Category.INTERNAL
+        self.category = Category(word) if word in list(Category) else Category.INTERNAL
 
     def bare(self) -> OmniError:
         """Return the error without its class."""
@@ -139,63 +142,49 @@ class _ErrorFacts:
 
 def _convert_error(kind: type[_ErrorT], error: OmniError) -> _ErrorT:
     """Return an error as one of another class, with the same facts."""
-    made = kind.__new__(kind, error.message)
+    converted = kind.__new__(kind, error.message)
     OmniError.__init__(
-        made, error.message, code=error.code, category=error.category, details=error.details
+        converted, error.message, code=error.code, category=error.category, details=error.details
     )
-    return made
+    return converted
 
 
-def _version(facts: _ErrorFacts) -> OmniError:
-    made = _convert_error(ExpectedVersionMismatch, facts.bare())
-    details = facts.details
-    made.table_key = details["table_key"]
-    made.expected, made.actual = details["expected"], details["actual"]
-    return made
+def _set_version(error: ExpectedVersionMismatch, facts: _ErrorFacts) -> None:
+    error.table_key = facts.details["table_key"]
+    error.expected, error.actual = facts.details["expected"], facts.details["actual"]
 
 
-def _precondition(facts: _ErrorFacts) -> OmniError:
-    made = _convert_error(PreconditionFailed, facts.bare())
-    made.expected, made.actual = facts.details["expected"], facts.details["actual"]
-    return made
+def _set_precondition(error: PreconditionFailed, facts: _ErrorFacts) -> None:
+    error.expected, error.actual = facts.details["expected"], facts.details["actual"]
 
 
-def _unknown(facts: _ErrorFacts) -> OmniError:
-    made = _convert_error(OutcomeUnknown, facts.bare())
-    made.commit_id = facts.details["commit_id"]
-    return made
+def _set_commit(error: OutcomeUnknown, facts: _ErrorFacts) -> None:
+    error.commit_id = facts.details["commit_id"]
 
 
-def _gap(facts: _ErrorFacts) -> OmniError:
-    made = _convert_error(ChangeFeedGap, facts.bare())
-    made.commit_id = facts.details["first_unreadable_commit_id"]
-    return made
+def _set_gap(error: ChangeFeedGap, facts: _ErrorFacts) -> None:
+    error.commit_id = facts.details["first_unreadable_commit_id"]
 
 
-def _conflicts(facts: _ErrorFacts) -> OmniError:
-    made = _convert_error(MergeConflicts, facts.bare())
-    made.conflicts = tuple(read_conflict(one) for one in facts.details["merge_conflicts"])
-    return made
+def _set_conflicts(error: MergeConflicts, facts: _ErrorFacts) -> None:
+    error.conflicts = tuple(read_conflict(one) for one in facts.details["merge_conflicts"])
 
 
-def _refused(facts: _ErrorFacts) -> OmniError:
-    made = _convert_error(SchemaChangeRefused, facts.bare())
-    made.refusals = tuple(
+def _set_refusals(error: SchemaChangeRefused, facts: _ErrorFacts) -> None:
+    error.refusals = tuple(
         UnsupportedChange(s["entity"], s["reason"], read_code(s["code"]) if "code" in s else None)
         for s in facts.details["steps"]
     )
-    return made
 
 
-def _violations(kind: type[ValidationFailed]) -> Callable[[_ErrorFacts], OmniError]:
-    def make(facts: _ErrorFacts) -> OmniError:
-        made = _convert_error(kind, facts.bare())
-        made.violations = tuple(_violation(one) for one in facts.details["violations"])
-        made.total = facts.details["total"]
-        made.totals = dict(Counter(facts.details["totals"]))
-        return made
+def _set_violations(error: ValidationFailed, facts: _ErrorFacts) -> None:
+    error.violations = tuple(_violation(one) for one in facts.details["violations"])
+    error.total = facts.details["total"]
+    error.totals = dict(Counter(facts.details["totals"]))
 
-    return make
+
+def _set_diagnostics(error: QueryError | SchemaError, facts: _ErrorFacts) -> None:
+    error.diagnostics = tuple(_diagnostic(one, facts.text) for one in facts.details["diagnostics"])
 
 
 def _violation(members: Mapping[str, Any]) -> Violation:
@@ -215,16 +204,6 @@ def _read_place(members: Mapping[str, Any]) -> InputLocation:
     return InputLocation(members.get("file") or "", number, unit)
 
 
-def _diagnosed(kind: type[QueryError] | type[SchemaError]) -> Callable[[_ErrorFacts], OmniError]:
-    def make(facts: _ErrorFacts) -> OmniError:
-        made = _convert_error(kind, facts.bare())
-        found = (_diagnostic(one, facts.text) for one in facts.details["diagnostics"])
-        made.diagnostics = tuple(found)
-        return made
-
-    return make
-
-
 def _diagnostic(members: Mapping[str, Any], text: str | None) -> Diagnostic:
     span = members.get("span")
     name = members.get("file")
@@ -238,17 +217,23 @@ def _diagnostic(members: Mapping[str, Any], text: str | None) -> Diagnostic:
     )
 
 
-_MAKERS: Mapping[str, Callable[[_ErrorFacts], OmniError]] = MappingProxyType(
-    {
-        "ChangeFeedGap": _gap,
-        "ExpectedVersionMismatch": _version,
-        "KeyConflict": _violations(KeyConflict),
-        "MergeConflicts": _conflicts,
-        "OutcomeUnknown": _unknown,
-        "PreconditionFailed": _precondition,
-        "QueryError": _diagnosed(QueryError),
-        "SchemaChangeRefused": _refused,
-        "SchemaError": _diagnosed(SchemaError),
-        "ValidationFailed": _violations(ValidationFailed),
-    }
+_DETAILED_ERRORS: Mapping[str, tuple[type[OmniError], Callable[[Any, _ErrorFacts], None]]] = (
+    MappingProxyType(
+        {
+            error.__name__: (error, set_members)
+            for error, set_members in (
+                (ChangeFeedGap, _set_gap),
+                (ExpectedVersionMismatch, _set_version),
+                (KeyConflict, _set_violations),
+                (MergeConflicts, _set_conflicts),
+                (OutcomeUnknown, _set_commit),
+                (PreconditionFailed, _set_precondition),
+                (QueryError, _set_diagnostics),
+                (SchemaChangeRefused, _set_refusals),
+                (SchemaError, _set_diagnostics),
+                (ValidationFailed, _set_violations),
+            )
+        }
+    )
 )
+"""Errors with members of their own, and how to set them."""

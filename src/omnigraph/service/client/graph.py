@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from io import BytesIO
 from typing import Any, Literal, NoReturn, overload
 
@@ -13,17 +12,18 @@ import msgspec
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
-from omnigraph.changes.model import Change
-from omnigraph.commit.manifest import unknown_branch_error
+from omnigraph.changes.model import Change, ChangeFilter
 from omnigraph.commit.model import MAIN, Commit
+from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput, NotFound, StorageUnavailable
-from omnigraph.graph.protocol import GraphProtocol, documented_by
+from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
 from omnigraph.merge.model import MergeResult
+from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
-from omnigraph.query.limits import LOCAL_ENGINE, is_spark_engine
+from omnigraph.query.limits import is_spark_engine
 from omnigraph.query.result import Result, ResultStream, column_types, to_stored_types
 from omnigraph.service import wire
-from omnigraph.service.client.blobs import RemoteBlob, find_blob
+from omnigraph.service.client.blobs import find_blob
 from omnigraph.service.client.decode import (
     RemoteSnapshot,
     read_change,
@@ -60,9 +60,8 @@ from omnigraph.service.operations.mutations import (
 )
 from omnigraph.service.operations.queries import entity, explain, export, query
 from omnigraph.service.operations.stored import invoke, invoke_if, list_queries
-from omnigraph.write.load import LoadResult, parse_load_mode
+from omnigraph.write.load import LoadOptions, LoadResult
 from omnigraph.write.mutation import MutationResult
-from omnigraph.write.progress import ProgressListener
 from omnigraph.write.violations import ValidationFailed
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
@@ -79,8 +78,7 @@ def _unsupported_remotely(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-@documented_by(GraphProtocol)
-class RemoteGraph:
+class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
     """A graph behind a server, with the methods and answers of an embedded one.
 
     `branch_name` is the branch it reads and writes by default. The server identifies the actor by
@@ -91,57 +89,24 @@ class RemoteGraph:
     actor: str | None = None
     """Unknown here: the server identifies the actor by the token."""
 
-    def __init__(self, address: RemoteAddress) -> None:
-        self._address = address
-        self._merge_into: str | None = None
-        self.branch_name = address.branch
-        self.branches = RemoteBranches(address)
-        self.tags = RemoteTags(address)
-        self.commits = RemoteCommits(address)
-        self.changes = RemoteChanges(address)
-        self.schema = RemoteSchema(address)
-
-    @property
-    def on(self) -> str:
-        """Deprecated name of `branch_name`."""
-        warnings.warn("`on` is deprecated: use `branch_name`", DeprecationWarning, stacklevel=2)
-        return self.branch_name
+    def __init__(self, context: RemoteAddress) -> None:
+        super().__init__(context)
+        self.branches: RemoteBranches = RemoteBranches(context)
+        self.tags: RemoteTags = RemoteTags(context)
+        self.commits: RemoteCommits = RemoteCommits(context)
+        self.changes: RemoteChanges = RemoteChanges(context)
+        self.schema: RemoteSchema = RemoteSchema(context)
 
     @property
     def uri(self) -> str:
-        return self._address.uri
+        return self._context.uri
 
     def close(self) -> None:
         """Close all connections; those of graphs that were bound from this one are the same."""
-        self._address.transport.close()
+        self._context.transport.close()
 
-    def branch(
-        self,
-        name: str,
-        from_: RemoteTarget | None = None,
-        *,
-        create: bool = False,
-        merge_into: str | None = None,
-    ) -> RemoteGraph:
-        name = name.strip()
-        known = self.branches.list()
-        if name not in known:
-            if from_ is None and not create:
-                raise unknown_branch_error(name, known)
-            self.branches.create(name, from_=from_)
-        bound = RemoteGraph(replace(self._address, branch=name))
-        bound._merge_into = merge_into
-        return bound
-
-    def __enter__(self) -> RemoteGraph:
-        return self
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        """Merge a bound branch if that was asked for and all went well; else close connections."""
-        if self._merge_into is not None:
-            if error is None:
-                self.merge(self.branch_name, into=self._merge_into)
-        elif self.branch_name == MAIN:
+    def _release(self) -> None:
+        if self.branch_name == MAIN:
             self.close()
 
     # --- reading
@@ -149,121 +114,63 @@ class RemoteGraph:
     def snapshot(self, at: RemoteTarget | None = None) -> RemoteSnapshot:
         return self.schema.snapshot(at)
 
-    def diff(
-        self,
-        a: RemoteTarget,
-        b: RemoteTarget,
-        *,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-    ) -> Iterator[Change]:
-        request = wire.DiffRequest(
-            from_=target_name(a), to=target_name(b), **filter_members(kinds, types, ops)
-        )
-        lines = self._address.lines(diff, request)
+    def _diff(self, a: RemoteTarget, b: RemoteTarget, scope: ChangeFilter) -> Iterator[Change]:
+        request = wire.DiffRequest(from_=target_name(a), to=target_name(b), **filter_members(scope))
+        lines = self._context.lines(diff, request)
         return (read_change(msgspec.json.decode(line)) for line in lines)
 
     def entity_at(
         self, type_name: str, id: str, at: RemoteTarget | None = None
     ) -> dict[str, Any] | None:
-        request = wire.EntityQuery(type=type_name, id=id, **self._address.state(at))
-        properties: dict[str, Any] | None = self._address.call(entity, request).entity
+        request = wire.EntityQuery(type=type_name, id=id, **self._context.state(at))
+        properties: dict[str, Any] | None = self._context.call(entity, request).entity
         return properties
 
-    def blob(
-        self, type_name: str, id: str, property: str, at: RemoteTarget | None = None
-    ) -> RemoteBlob:
+    def blob(self, type_name: str, id: str, property: str, at: RemoteTarget | None = None) -> Blob:
         snapshot = self.snapshot(at)
         word, colon, name = type_name.partition(":")
         if not colon:
             word = "node" if type_name in snapshot.catalog.nodes else "edge"
             name = type_name
         selector = {"type": name, "id": id, "property": property}
-        return find_blob(self._address, word, selector, snapshot.commit_id)
+        return find_blob(self._context, word, selector, snapshot.commit_id)
 
-    def query(  # noqa: PLR0913 - the arguments of a query
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        at: RemoteTarget | None = None,
-        timeout: float | None = None,
-        memory: int | None = None,
-        engine: str = LOCAL_ENGINE,
-    ) -> Result:
+    def _query(self, call: QueryCall[RemoteTarget], engine: str) -> Result:
+        return _read_result(self._context.transport.send(self._query_call(call, engine)))
+
+    def _stream(self, call: QueryCall[RemoteTarget], engine: str) -> ResultStream:
+        batches = _ResponseBatches(self._context, self._query_call(call, engine))
+        return ResultStream(*batches.head(), batches.tables())
+
+    def _query_call(self, call: QueryCall[RemoteTarget], engine: str) -> RemoteCall:
         _check_engine(engine)
-        call = self._query_call(source, params, name, at, timeout, memory)
-        return _read_result(self._address.transport.send(call))
-
-    def stream(  # noqa: PLR0913 - as above
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        at: RemoteTarget | None = None,
-        timeout: float | None = None,
-        memory: int | None = None,
-        engine: str = LOCAL_ENGINE,
-    ) -> ResultStream:
-        _check_engine(engine)
-        call = self._query_call(source, params, name, at, timeout, memory)
-        parts = _ResponseBatches(self._address, call)
-        return ResultStream(*parts.head(), parts.tables())
-
-    def _query_call(
-        self,
-        source: str,
-        params: Mapping[str, Any] | None,
-        name: str | None,
-        at: RemoteTarget | None,
-        timeout: float | None,
-        memory: int | None,
-    ) -> RemoteCall:
-        request = wire.QueryRequest(
-            query=source,
-            name=name,
-            params=_parameters(params),
-            timeout_seconds=timeout,
-            memory_bytes=memory,
-            **self._address.state(at),
-        )
+        request = wire.QueryRequest(**self._query_members(call))
         headers = {"Accept": ARROW_STREAM}
-        return self._address.request(query, request, text=source, headers=headers)
+        return self._context.request(query, request, text=call.source, headers=headers)
 
-    def explain(  # noqa: PLR0913 - as above
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        at: RemoteTarget | None = None,
-        analyze: bool = False,
-        timeout: float | None = None,
-        memory: int | None = None,
-    ) -> Explanation:
-        request = wire.ExplainRequest(
-            query=source,
-            name=name,
-            params=_parameters(params),
-            analyze=analyze,
-            timeout_seconds=timeout,
-            memory_bytes=memory,
-            **self._address.state(at),
-        )
-        return read_explanation(members(self._address.call(explain, request, text=source)))
+    def _query_members(self, call: QueryCall[RemoteTarget]) -> dict[str, Any]:
+        return {
+            "query": call.source,
+            "name": call.name,
+            "params": _parameters(call.params),
+            "timeout_seconds": call.timeout,
+            "memory_bytes": call.memory,
+            **self._context.state(call.at),
+        }
+
+    def _explain(self, call: QueryCall[RemoteTarget], *, analyze: bool) -> Explanation:
+        request = wire.ExplainRequest(analyze=analyze, **self._query_members(call))
+        return read_explanation(members(self._context.call(explain, request, text=call.source)))
 
     def export(self, at: RemoteTarget | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
-        request = wire.ExportRequest(type_names=list(types), **self._address.state(at))
-        return (line.decode() for line in self._address.lines(export, request))
+        request = wire.ExportRequest(type_names=list(types), **self._context.state(at))
+        return (line.decode() for line in self._context.lines(export, request))
 
     # --- stored queries
 
     def queries(self) -> list[dict[str, Any]]:
         """Return the stored queries of the graph: names, parameters, what they are for."""
-        answer = self._address.call(list_queries, wire.NoRequest())
+        answer = self._context.call(list_queries, wire.NoRequest())
         return [members(entry) for entry in answer.queries]
 
     @overload
@@ -317,144 +224,104 @@ class RemoteGraph:
         A query reads `at` a state or the head of `branch`, a mutation changes `branch`; by default
         both use the branch this graph is bound to. `expect_mutation` refuses the other kind.
         """
-        state = self._address.state(at) if branch is None else {"branch": branch}
+        state = self._context.state(at) if branch is None else {"branch": branch}
         body = wire.InvokeStoredQueryRequest(
             params=_parameters(params), expect_mutation=expect_mutation, **state
         )
         headers = {"Accept": f"{ARROW_STREAM}, application/json"}
         if if_commit is None:
             request = wire.StoredQueryQuery(name=name, body=body)
-            call = self._address.request(invoke, request, headers=headers)
+            call = self._context.request(invoke, request, headers=headers)
         else:
             conditional = wire.ConditionalStoredQueryQuery(
                 name=name, body=body, if_commit=if_commit
             )
-            call = self._address.request(invoke_if, conditional, headers=headers)
+            call = self._context.request(invoke_if, conditional, headers=headers)
         call = replace(call, reads=expect_mutation is False)
-        response = self._address.transport.send(call)
+        response = self._context.transport.send(call)
         if response.headers["Content-Type"].startswith(ARROW_STREAM):
             return _read_result(response)
         facts = msgspec.json.decode(response.content)
         if "affected_nodes" not in facts:
             message = (
-                f"{self._address.transport.base} does not send rows of stored queries as Arrow"
+                f"{self._context.transport.base} does not send rows of stored queries as Arrow"
             )
             raise StorageUnavailable(message, code="server_unknown")
         return read_mutation(facts)
 
     # --- writing
 
-    def mutate(
-        self,
-        source: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        branch: str | None = None,
-        if_commit: str | None = None,
-        message: str | None = None,
-    ) -> MutationResult:
+    def _mutate(self, call: QueryCall[RemoteTarget], target: CommitOptions) -> MutationResult:
         request = wire.ChangeRequest(
-            query=source,
-            name=name,
-            params=_parameters(params),
-            branch=branch or self.branch_name,
-            message=message,
+            query=call.source,
+            name=call.name,
+            params=_parameters(call.params),
+            branch=self._branch(target.branch),
+            message=target.message,
         )
-        if if_commit is None:
-            return read_mutation(members(self._address.call(mutate, request, text=source)))
-        conditional = wire.ConditionalChangeQuery(if_commit=if_commit, body=request)
-        return read_mutation(members(self._address.call(mutate_if, conditional, text=source)))
-
-    def put_blob(
-        self,
-        type_name: str,
-        id: str,
-        property: str,
-        data: bytes,
-        *,
-        branch: str | None = None,
-        message: str | None = None,
-    ) -> Commit | None:
-        return self._set_blob((type_name, id, property), data, branch, message)
-
-    def clear_blob(
-        self,
-        type_name: str,
-        id: str,
-        property: str,
-        *,
-        branch: str | None = None,
-        message: str | None = None,
-    ) -> Commit | None:
-        return self._set_blob((type_name, id, property), None, branch, message)
+        if target.if_commit is None:
+            return read_mutation(members(self._context.call(mutate, request, text=call.source)))
+        conditional = wire.ConditionalChangeQuery(if_commit=target.if_commit, body=request)
+        return read_mutation(members(self._context.call(mutate_if, conditional, text=call.source)))
 
     def _set_blob(
-        self,
-        selector: tuple[str, str, str],
-        data: bytes | None,
-        branch: str | None,
-        message: str | None,
+        self, selector: tuple[str, str, str], data: bytes | None, target: CommitOptions
     ) -> Commit | None:
         type_name, id_, property_ = selector
         bare = type_name.partition(":")[2] or type_name
-        if self.entity_at(type_name, id_, branch or self.branch_name) is None:
+        if self.entity_at(type_name, id_, self._branch(target.branch)) is None:
             raise NotFound(f"{bare} '{id_}' does not exist", code="entity_not_found", type=bare)
         source = (
             "query put($id: String, $data: String?) "
             f"{{ update {bare} set {{ {property_}: $data }} where id = $id }}"
         )
         params = {"id": id_, "data": data}
-        return self.mutate(source, params, branch=branch, message=message).commit
+        return self._mutate(QueryCall(source, params), target).commit
 
     def recoveries(self) -> list[dict[str, Any]]:
-        answer = self._address.call(list_recoveries, wire.NoRequest())
+        answer = self._context.call(list_recoveries, wire.NoRequest())
         return [
             {**members(row), "created_at": read_instant(row.created_at)}
             for row in answer.recoveries
         ]
 
-    def load(  # noqa: PLR0913 - the arguments of a load
+    def _load(
         self,
         data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
-        *,
-        mode: str = "merge",
-        branch: str | None = None,
-        from_: str | None = None,
-        message: str | None = None,
-        partial: bool = False,
-        strict: bool = True,
-        vectors_from: str | None = None,
-        progress: ProgressListener | None = None,
-        engine: str = LOCAL_ENGINE,
-        encoding: str | None = None,
+        options: LoadOptions,
+        target: CommitOptions,
+        vectors_from: VectorsFrom,
+        engine: str,
     ) -> LoadResult:
         _check_engine(engine)
-        name = branch or self.branch_name
-        load_mode = wire.LoadMode(parse_load_mode(mode))
-        upload = self._upload(data, name, from_, encoding)
-        if not strict:
-            if partial:
-                message_ = "a load of the older grammar takes whole entities"
-                raise InvalidInput(message_, code="remote_unsupported")
+        branch, from_ = self._branch(target.branch), options.from_
+        mode = wire.LoadMode(options.mode)
+        upload = self._upload(data, branch, from_, options.encoding)
+        if not options.strict:
+            if options.partial:
+                message = "a load of the older grammar takes whole entities"
+                raise InvalidInput(message, code="remote_unsupported")
             if vectors_from is not None:
-                message_ = "a load of the older grammar cannot name the model of vectors"
-                raise InvalidInput(message_, code="remote_unsupported")
+                message = "a load of the older grammar cannot name the model of vectors"
+                raise InvalidInput(message, code="remote_unsupported")
             text = upload.content.decode("utf-8")
-            ingest = wire.IngestRequest(data=text, branch=name, from_=from_, mode=load_mode)
-            return read_load(members(self._address.call(load, ingest)))
+            ingest = wire.IngestRequest(data=text, branch=branch, from_=from_, mode=mode)
+            return read_load(members(self._context.call(load, ingest)))
+        if not isinstance(vectors_from, str | None):
+            message = "a remote load names one model for all vectors (`vectors_from`)"
+            raise InvalidInput(message, code="remote_unsupported")
         request = wire.LoadLinesQuery(
             data=upload.content,
-            branch=name,
+            branch=branch,
             from_=from_,
-            mode=load_mode,
-            message=message,
-            partial=partial,
+            mode=mode,
+            message=target.message,
+            partial=options.partial,
             vectors_from=vectors_from,
         )
         try:
             headers = {"Content-Type": NDJSON}
-            return read_load(members(self._address.call(load_lines, request, headers=headers)))
+            return read_load(members(self._context.call(load_lines, request, headers=headers)))
         except ValidationFailed as error:
             raise upload.placed(error) from error
 
@@ -471,78 +338,31 @@ class RemoteGraph:
         at = branch if from_ is None or branch in self.branches.list() else from_
         return to_upload(data, self.snapshot(at).catalog)
 
-    def insert(
-        self,
-        type_name: str,
-        rows: Any,  # noqa: ANN401 - a table, a data frame, dictionaries, or a path
-        *,
-        mode: str = "append",
-        branch: str | None = None,
-        message: str | None = None,
-        vectors_from: str | None = None,
-    ) -> LoadResult:
-        rows_by_type = {type_name: rows}
-        return self.load(
-            rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
-        )
-
-    def merge(  # noqa: PLR0913 - the arguments of a merge
-        self,
-        source: str,
-        into: str | None = None,
-        *,
-        dry_run: bool = False,
-        strict: bool = False,
-        resolve: str | Mapping[str, Any] | None = None,
-        delete_branch: bool = False,
-        message: str | None = None,
-    ) -> MergeResult:
+    def _merge(self, source: str, target: CommitOptions, call: MergeCall) -> MergeResult:
         request = wire.BranchMergeRequest(
             source=source,
-            target=into or self.branch_name,
-            delete_branch=delete_branch,
-            dry_run=dry_run,
-            strict=strict,
-            resolve=resolve,
-            message=message,
+            target=self._branch(target.branch),
+            message=target.message,
+            **asdict(call),
         )
-        return read_merge(members(self._address.call(merge_branches, request)))
+        return read_merge(members(self._context.call(merge_branches, request)))
 
-    def revert(
+    def _apply_commit(
         self,
+        operation: Literal["revert", "cherry_pick"],
         commit: str,
-        *,
-        branch: str | None = None,
-        dry_run: bool = False,
-        resolve: str | Mapping[str, Any] | None = None,
-        message: str | None = None,
+        target: CommitOptions,
+        call: MergeCall,
     ) -> MergeResult:
         request = wire.PickRequest(
             commit_id=commit,
-            branch=branch or self.branch_name,
-            dry_run=dry_run,
-            resolve=resolve,
-            message=message,
+            branch=self._branch(target.branch),
+            dry_run=call.dry_run,
+            resolve=call.resolve,
+            message=target.message,
         )
-        return read_merge(members(self._address.call(revert, request)))
-
-    def cherry_pick(
-        self,
-        commit: str,
-        *,
-        branch: str | None = None,
-        dry_run: bool = False,
-        resolve: str | Mapping[str, Any] | None = None,
-        message: str | None = None,
-    ) -> MergeResult:
-        request = wire.PickRequest(
-            commit_id=commit,
-            branch=branch or self.branch_name,
-            dry_run=dry_run,
-            resolve=resolve,
-            message=message,
-        )
-        return read_merge(members(self._address.call(cherry_pick, request)))
+        apply = revert if operation == "revert" else cherry_pick
+        return read_merge(members(self._context.call(apply, request)))
 
     # --- what needs the graph itself
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import IO, Any, TypeVar
 from urllib.parse import quote
@@ -15,18 +15,19 @@ import msgspec
 from msgspec import Struct
 
 from omnigraph.catalog import Catalog, MigrationPlan
+from omnigraph.changes.baseline import Baseline
 from omnigraph.changes.commit_changes import CommitChangesPage, Limits
 from omnigraph.changes.feed import FeedPage, FeedRequest
-from omnigraph.changes.model import parse_change_filter
+from omnigraph.changes.model import ChangeFilter
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
 from omnigraph.errors import InvalidInput, StorageUnavailable, translate_disk_errors
 from omnigraph.graph.protocol import (
-    BranchesProtocol,
-    ChangesProtocol,
-    CommitsProtocol,
-    SchemaProtocol,
-    TagsProtocol,
-    documented_by,
+    BranchesApi,
+    ChangesApi,
+    CommitOptions,
+    CommitsApi,
+    SchemaApi,
+    TagsApi,
 )
 from omnigraph.graph.schema import read_schema_text
 from omnigraph.service import wire
@@ -62,8 +63,7 @@ from omnigraph.service.operations.paths import GRAPH_PATH
 from omnigraph.service.operations.queries import snapshot
 from omnigraph.service.operations.schema import apply_schema, plan_schema
 from omnigraph.service.wire.parameters import ParameterLocation
-from omnigraph.write.progress import ProgressListener
-from omnigraph.write.schema_migration import SchemaResult
+from omnigraph.write.schema_migration import SchemaOptions, SchemaResult
 
 RemoteTarget = str | datetime | Snapshot | RemoteSnapshot
 """A branch, tag, commit id, instant, or a snapshot itself."""
@@ -81,12 +81,16 @@ class RemoteAddress:
 
     transport: Transport
     graph: str | None
-    branch: str = MAIN
+    current_branch: str = MAIN
 
     @property
     def uri(self) -> str:
         """The address of the graph."""
         return f"{self.transport.base}{self.path()}"
+
+    def on_branch(self, name: str) -> RemoteAddress:
+        """Return the same graph bound to another branch."""
+        return replace(self, current_branch=name)
 
     def path(self, *parts: str) -> str:
         """Return the path of something of the graph; every part is one segment."""
@@ -153,7 +157,7 @@ class RemoteAddress:
 
     def state(self, at: RemoteTarget | None) -> dict[str, str]:
         """Return the members of a request that name the state to read."""
-        return {"branch": self.branch} if at is None else {"snapshot": target_name(at)}
+        return {"branch": self.current_branch} if at is None else {"snapshot": target_name(at)}
 
 
 def _query_values(value: object) -> list[str]:
@@ -188,181 +192,100 @@ def target_name(at: RemoteTarget | int) -> str:
             raise InvalidInput(message, code="target_invalid")
 
 
-def filter_members(
-    kinds: Sequence[str] | None, types: Sequence[str] | None, ops: Sequence[str] | None
-) -> dict[str, Any]:
-    """Return the members of a request that select changes; refuse unknown words."""
-    parse_change_filter(kinds, types, ops)
-    words = (("kind", kinds), ("type", types), ("op", ops))
-    return {name: [str(one) for one in values] for name, values in words if values}
+def filter_members(scope: ChangeFilter) -> dict[str, Any]:
+    """Return the members of a request that select changes."""
+    words = {"kind": scope.kinds, "type": scope.types, "op": scope.ops}
+    return {name: sorted(map(str, values)) for name, values in words.items() if values}
 
 
-@documented_by(BranchesProtocol)
-class RemoteBranches:
+class RemoteBranches(BranchesApi[RemoteAddress, RemoteTarget]):
     """The branches of a graph."""
 
-    def __init__(self, address: RemoteAddress) -> None:
-        self._address = address
-
     def create(self, name: str, from_: RemoteTarget | None = None) -> Branch:
-        at = self._address.branch if from_ is None else target_name(from_)
+        at = self._context.current_branch if from_ is None else target_name(from_)
         where = {"from": at} if from_ is None or at in self.list() else {"snapshot": at}
         request = msgspec.convert({"name": name, **where}, wire.BranchCreateRequest)
-        self._address.call(create_branch, request)
+        self._context.call(create_branch, request)
         return self.get(name)
 
     def list(self) -> list[str]:
-        return self._address.call(list_branches, wire.NoRequest()).branches
+        return self._context.call(list_branches, wire.NoRequest()).branches
 
     def get(self, name: str) -> Branch:
-        return read_branch(members(self._address.call(get_branch, wire.BranchQuery(branch=name))))
+        return read_branch(members(self._context.call(get_branch, wire.BranchQuery(branch=name))))
 
     def delete(self, name: str, *, force: bool = False) -> None:
         if force:
             message = "a server deletes no branch that others descend from; delete those first"
             raise InvalidInput(message, code="remote_unsupported")
-        self._address.call(delete_branch, wire.BranchQuery(branch=name))
+        self._context.call(delete_branch, wire.BranchQuery(branch=name))
 
 
-@documented_by(TagsProtocol)
-class RemoteTags:
+class RemoteTags(TagsApi[RemoteAddress, RemoteTarget]):
     """The tags of a graph."""
 
-    def __init__(self, address: RemoteAddress) -> None:
-        self._address = address
-
     def create(self, name: str, at: RemoteTarget | None = None) -> Tag:
-        request = wire.TagCreateRequest(name=name, **self._address.state(at))
-        return read_tag(members(self._address.call(create_tag, request)))
+        request = wire.TagCreateRequest(name=name, **self._context.state(at))
+        return read_tag(members(self._context.call(create_tag, request)))
 
     def list(self) -> list[Tag]:
-        answer = self._address.call(list_tags, wire.NoRequest())
+        answer = self._context.call(list_tags, wire.NoRequest())
         return [read_tag(members(tag)) for tag in answer.tags]
 
     def delete(self, name: str) -> None:
-        self._address.call(delete_tag, wire.TagQuery(tag=name))
+        self._context.call(delete_tag, wire.TagQuery(tag=name))
 
 
-@documented_by(CommitsProtocol)
-class RemoteCommits:
+class RemoteCommits(CommitsApi[RemoteAddress, RemoteTarget]):
     """The history of a graph."""
-
-    def __init__(self, address: RemoteAddress) -> None:
-        self._address = address
 
     def list(
         self, branch: str | None = None, limit: int | None = None, *, actor: str | None = None
     ) -> list[Commit]:
-        name = branch or self._address.branch
-        request = wire.CommitListQuery(branch=name, limit=limit, actor=actor)
-        answer = self._address.call(list_commits, request)
+        request = wire.CommitListQuery(branch=self._branch(branch), limit=limit, actor=actor)
+        answer = self._context.call(list_commits, request)
         return [Commit.from_json(members(commit)) for commit in answer.commits]
 
     def get(self, id: str) -> Commit:
-        answer = self._address.call(get_commit, wire.CommitQuery(commit_id=id))
+        answer = self._context.call(get_commit, wire.CommitQuery(commit_id=id))
         return Commit.from_json(members(answer))
 
-    def changes(
-        self,
-        id: str,
-        *,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-        page_token: str | None = None,
-        limits: Limits | None = None,
+    def _changes(
+        self, id: str, scope: ChangeFilter, page_token: str | None, limits: Limits | None
     ) -> CommitChangesPage:
         request = wire.CommitChangesQuery(
             commit_id=id,
             page_token=page_token,
             limit=None if limits is None else limits.changes,
-            **filter_members(kinds, types, ops),
+            **filter_members(scope),
         )
-        return read_commit_page(members(self._address.call(commit_changes, request)))
+        return read_commit_page(members(self._context.call(commit_changes, request)))
 
     def merge_base(self, one: RemoteTarget, other: RemoteTarget) -> tuple[CommitId, ...]:
         request = wire.MergeBaseQuery(one=target_name(one), other=target_name(other))
-        answer = self._address.call(merge_base, request)
+        answer = self._context.call(merge_base, request)
         return tuple(CommitId(id_) for id_ in answer.commit_ids)
 
 
-@dataclass(frozen=True)
-class RemoteBaseline:
-    """The entities of a state, one line of JSON each, and how to go on from it."""
-
-    snapshot_commit_id: CommitId
-    resume_cursor: str
-    _file: IO[bytes]
-    _end: int
-
-    def __post_init__(self) -> None:
-        weakref.finalize(self, self._file.close)
-
-    @property
-    def lines(self) -> Iterator[str]:
-        """The entities, from the first on."""
-        self._file.seek(0)
-        while self._file.tell() < self._end:
-            yield self._file.readline().decode().rstrip("\n")
-
-    @property
-    def handshake(self) -> RemoteBaseline:
-        """The state and how to go on from it."""
-        return self
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the wire form of the handshake."""
-        return {
-            "snapshot_commit_id": self.snapshot_commit_id,
-            "resume_cursor": self.resume_cursor,
-        }
-
-
-@documented_by(ChangesProtocol)
-class RemoteChanges:
+class RemoteChanges(ChangesApi[RemoteAddress, RemoteTarget]):
     """What happened on a branch, commit by commit, for a reader that keeps a copy of it."""
 
-    def __init__(self, address: RemoteAddress) -> None:
-        self._address = address
-
-    def poll(  # noqa: PLR0913 - the arguments of a poll
-        self,
-        *,
-        branch: str | None = None,
-        start: str | None = None,
-        cursor: str | None = None,
-        page_token: str | None = None,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-        limits: Limits | None = None,
-    ) -> FeedPage:
-        name = branch or self._address.branch
-        FeedRequest(branch=name, start=start, cursor=cursor, page_token=page_token)
-        request = wire.ChangeFeedQuery(
-            branch=name,
-            start=start,
-            cursor=cursor,
-            page_token=page_token,
-            limit=None if limits is None else limits.changes,
-            **filter_members(kinds, types, ops),
+    def _poll(self, request: FeedRequest) -> FeedPage:
+        query = wire.ChangeFeedQuery(
+            branch=request.branch,
+            start=request.start,
+            cursor=request.cursor,
+            page_token=request.page_token,
+            limit=request.limits.changes,
+            **filter_members(request.scope),
         )
-        return read_feed(members(self._address.call(poll_changes, request)))
+        return read_feed(members(self._context.call(poll_changes, query)))
 
-    def baseline(
-        self,
-        *,
-        branch: str | None = None,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-    ) -> RemoteBaseline:
-        request = wire.ChangeBaselineRequest(
-            branch=branch or self._address.branch, **filter_members(kinds, types, ops)
-        )
-        file = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - the baseline holds it
+    def _baseline(self, branch: str, scope: ChangeFilter) -> Baseline:
+        request = wire.ChangeBaselineRequest(branch=branch, **filter_members(scope))
+        file = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - the lines hold it
         end, last = 0, b""
-        for line in self._address.lines(baseline, request):
+        for line in self._context.lines(baseline, request):
             end = file.tell()
             with translate_disk_errors(tempfile.gettempdir()):
                 file.write(line + b"\n")
@@ -373,20 +296,24 @@ class RemoteChanges:
             raise StorageUnavailable(message, code="server_unreachable")
         facts = record["baseline"]
         commit_id = CommitId(facts["snapshot_commit_id"])
-        return RemoteBaseline(commit_id, facts["resume_cursor"], file, end)
+        lines = _stored_lines(file, end)
+        weakref.finalize(lines, file.close)
+        return Baseline(commit_id, facts["resume_cursor"], lines)
 
 
-@documented_by(SchemaProtocol)
-class RemoteSchema:
+def _stored_lines(file: IO[bytes], end: int) -> Iterator[str]:
+    file.seek(0)
+    while file.tell() < end:
+        yield file.readline().decode().rstrip("\n")
+
+
+class RemoteSchema(SchemaApi[RemoteAddress, RemoteTarget]):
     """The schema of a graph."""
-
-    def __init__(self, address: RemoteAddress) -> None:
-        self._address = address
 
     def snapshot(self, at: RemoteTarget | None = None) -> RemoteSnapshot:
         """Return the state a branch, tag, commit id or time names."""
-        request = wire.SnapshotQuery(schema=True, **self._address.state(at))
-        return RemoteSnapshot.of(members(self._address.call(snapshot, request)))
+        request = wire.SnapshotQuery(schema=True, **self._context.state(at))
+        return RemoteSnapshot.of(members(self._context.call(snapshot, request)))
 
     @property
     def source(self) -> str:
@@ -400,29 +327,22 @@ class RemoteSchema:
         self, text: str, *, allow_data_loss: bool = False, at: RemoteTarget | None = None
     ) -> MigrationPlan:
         request = wire.SchemaPlanRequest(
-            schema_source=text, allow_data_loss=allow_data_loss, **self._address.state(at)
+            schema_source=text, allow_data_loss=allow_data_loss, **self._context.state(at)
         )
-        return read_plan(members(self._address.call(plan_schema, request, text=text)))
+        return read_plan(members(self._context.call(plan_schema, request, text=text)))
 
-    def apply(
-        self,
-        text: str | os.PathLike[str],
-        *,
-        branch: str | None = None,
-        allow_data_loss: bool = False,
-        message: str | None = None,
-        dry_run: bool = False,
-        progress: ProgressListener | None = None,
+    def _apply(
+        self, text: str | os.PathLike[str], options: SchemaOptions, target: CommitOptions
     ) -> SchemaResult:
         source = read_schema_text(text)
         request = wire.SchemaApplyRequest(
             schema_source=source,
-            allow_data_loss=allow_data_loss,
-            branch=branch or self._address.branch,
-            dry_run=dry_run,
-            message=message,
+            allow_data_loss=options.allow_data_loss,
+            branch=self._branch(target.branch),
+            dry_run=options.dry_run,
+            message=target.message,
         )
-        return read_schema_result(members(self._address.call(apply_schema, request, text=source)))
+        return read_schema_result(members(self._context.call(apply_schema, request, text=source)))
 
     def diff(self, old: RemoteTarget, new: RemoteTarget) -> MigrationPlan:
         return self.plan(self.snapshot(new).schema_source, at=old)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, TypedDict, Unpack
 
 from omnigraph.errors import OmniError
+
+
+class _Source(TypedDict, total=False):
+    file: str | None
+    line: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +28,7 @@ class ClusterDiagnostic:
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
-        facts: dict[str, Any] = {
-            "code": self.code,
-            "severity": self.severity,
-            "path": self.path,
-            "message": self.message,
-        }
-        if self.file is not None:
-            facts["file"] = self.file
-        if self.line is not None:
-            facts["line"] = self.line
-        return facts
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     def __str__(self) -> str:
         word = "ERROR" if self.severity == "error" else "WARN"
@@ -53,39 +48,23 @@ class ClusterDiagnostics:
     """The diagnostics so far, in order."""
 
     def __init__(self) -> None:
-        self.found: list[ClusterDiagnostic] = []
+        self.recorded: list[ClusterDiagnostic] = []
 
     def __iter__(self) -> Iterator[ClusterDiagnostic]:
-        return iter(self.found)
+        return iter(self.recorded)
 
     @property
     def ok(self) -> bool:
         """Whether no error was found."""
-        return all(finding.severity != "error" for finding in self.found)
+        return all(finding.severity != "error" for finding in self.recorded)
 
-    def error(
-        self,
-        code: str,
-        path: str,
-        message: str,
-        *,
-        file: str | None = None,
-        line: int | None = None,
-    ) -> None:
+    def error(self, code: str, path: str, message: str, **source: Unpack[_Source]) -> None:
         """Record an error."""
-        self.found.append(ClusterDiagnostic(code, "error", path, message, file, line))
+        self.recorded.append(ClusterDiagnostic(code, "error", path, message, **source))
 
-    def warn(
-        self,
-        code: str,
-        path: str,
-        message: str,
-        *,
-        file: str | None = None,
-        line: int | None = None,
-    ) -> None:
+    def warn(self, code: str, path: str, message: str, **source: Unpack[_Source]) -> None:
         """Record a warning."""
-        self.found.append(ClusterDiagnostic(code, "warning", path, message, file, line))
+        self.recorded.append(ClusterDiagnostic(code, "warning", path, message, **source))
 
     @contextmanager
     def catching(self, path: str) -> Iterator[None]:

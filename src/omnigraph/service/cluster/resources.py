@@ -209,12 +209,12 @@ class _ResourceLoader:
         if not report.errors:
             read_schema(report)
         if report.errors:
-            self._tell(report, "schema_parse_error", address)
+            self._report(report, "schema_parse_error", address)
             return None
         report = report_for_bytes(content, graph.schema, Code.SCHEMA_UNREADABLE)
         catalog = read_catalog(report)
         if report.errors:
-            self._tell(report, "schema_catalog_error", address)
+            self._report(report, "schema_catalog_error", address)
             return None
         return catalog
 
@@ -246,7 +246,7 @@ class _ResourceLoader:
         report = report_for_bytes(content, path, Code.QUERY_UNREADABLE)
         tree = None if report.errors else read_queries(report)
         if tree is None or report.errors:
-            self._tell(report, "query_parse_error", address)
+            self._report(report, "query_parse_error", address)
             return
         names = [query.name.text for query in tree.queries]
         if files.name is not None and files.name not in names:
@@ -313,7 +313,7 @@ class _ResourceLoader:
         catalog = self._catalogs.get(pipeline.graph)
         report = report_for_bytes(content, pipeline.file, Code.PIPELINE_UNREADABLE)
         check_pipeline_file(report, (self._config.folder / pipeline.file).parent, catalog)
-        self._tell(report, "pipeline_invalid", address)
+        self._report(report, "pipeline_invalid", address)
 
     # --- files
 
@@ -328,7 +328,7 @@ class _ResourceLoader:
             self._findings.error(code, address, message, file=CONFIG_FILE, line=line)
             return None
 
-    def _tell(self, report: DiagnosticReport, code: str, address: str) -> None:
+    def _report(self, report: DiagnosticReport, code: str, address: str) -> None:
         for diagnostic in report.sorted():
             if diagnostic.severity == "error":
                 file, line = report.source.name, _line(diagnostic)

@@ -19,8 +19,6 @@ from omnigraph.service.cluster.resources import DesiredState, read_desired_state
 from omnigraph.service.cluster.store import ClusterLedger, ClusterLock, ClusterStore
 from omnigraph.storage import locate
 
-STORAGE_PATH = "storage"
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterCommandResult:

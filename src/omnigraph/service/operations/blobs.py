@@ -9,7 +9,6 @@ from omnigraph.query.entities import Blob
 from omnigraph.service import wire
 from omnigraph.service.operations.access import READ_STATE, state
 from omnigraph.service.operations.operation import OCTETS, operation
-from omnigraph.service.operations.paths import GRAPH_PATH
 from omnigraph.service.session import GraphSession
 
 _EXAMPLE = {"entity": "node", "type": "Person", "id": "ada", "property": "photo"}
@@ -25,10 +24,9 @@ class OpenedBlob:
 
 @operation(
     name="cluster_getBlob",
-    path=f"{GRAPH_PATH}/blob",
+    route="GET /blob",
     tag="blobs",
     summary="Return a blob, or a range of it",
-    request=wire.BlobQuery,
     answer=OCTETS,
     errors=(302, 304, 400, 404, 412, 416, 500),
     access=READ_STATE,

@@ -18,17 +18,14 @@ from omnigraph.service.operations.access import (
 from omnigraph.service.operations.answers import epoch_micros, merge_output
 from omnigraph.service.operations.links import Link, branch_links, from_answer, tag_links
 from omnigraph.service.operations.operation import Access, Tool, operation
-from omnigraph.service.operations.paths import GRAPH_PATH, WRITE_ERRORS
 from omnigraph.service.session import GraphSession
 
 
 @operation(
     name="cluster_listBranches",
-    path=f"{GRAPH_PATH}/branches",
+    route="GET /branches",
     tag="branches",
     summary="List the branches",
-    answer=wire.BranchListOutput,
-    errors=(400, 404),
     access=on_graph(PolicyAction.READ),
     links=branch_links("branches/0"),
     tools=(Tool(name="branches_list", description="List the branches.", pages="branches"),),
@@ -40,12 +37,9 @@ def list_branches(session: GraphSession, _: wire.NoRequest) -> wire.BranchListOu
 
 @operation(
     name="getBranch",
-    path=f"{GRAPH_PATH}/branches/{{branch}}",
+    route="GET /branches/{branch}",
     tag="branches",
     summary="Return a branch",
-    request=wire.BranchQuery,
-    answer=wire.BranchOutput,
-    errors=(400, 404),
     access=on_branch(PolicyAction.READ),
     extension=True,
 )
@@ -82,13 +76,9 @@ def _check_create_branch(session: GraphSession, request: wire.BranchCreateReques
 
 @operation(
     name="cluster_createBranch",
-    method="POST",
-    path=f"{GRAPH_PATH}/branches",
+    route="POST /branches",
     tag="branches",
     summary="Create a branch",
-    request=wire.BranchCreateRequest,
-    answer=wire.BranchCreateOutput,
-    errors=WRITE_ERRORS,
     access=Access(
         (PolicyAction.BRANCH_CREATE,), _check_create_branch, "from the source to the new branch"
     ),
@@ -120,12 +110,9 @@ def create_branch(
 
 @operation(
     name="cluster_deleteBranch",
-    method="DELETE",
-    path=f"{GRAPH_PATH}/branches/{{branch}}",
+    route="DELETE /branches/{branch}",
     tag="branches",
     summary="Delete a branch",
-    request=wire.BranchQuery,
-    answer=wire.BranchDeleteOutput,
     errors=(400, 404, 409, 429, 503),
     access=on_target(PolicyAction.BRANCH_DELETE),
     links=(Link("getBranch", {"branch": from_answer("name")}),),
@@ -162,13 +149,9 @@ def _check_merge(session: GraphSession, request: wire.BranchMergeRequest) -> Non
 
 @operation(
     name="cluster_mergeBranches",
-    method="POST",
-    path=f"{GRAPH_PATH}/branches/merge",
+    route="POST /branches/merge",
     tag="branches",
     summary="Merge a branch into another",
-    request=wire.BranchMergeRequest,
-    answer=wire.BranchMergeOutput,
-    errors=WRITE_ERRORS,
     access=Access(
         (PolicyAction.BRANCH_MERGE,),
         _check_merge,
@@ -221,12 +204,9 @@ def _check_merge_base(session: GraphSession, request: wire.MergeBaseQuery) -> No
 
 @operation(
     name="getMergeBase",
-    path=f"{GRAPH_PATH}/merge-base",
+    route="GET /merge-base",
     tag="branches",
     summary="Find the best common ancestors of two states",
-    request=wire.MergeBaseQuery,
-    answer=wire.MergeBaseOutput,
-    errors=(400, 404),
     access=Access((PolicyAction.READ,), _check_merge_base, "on the branches of both states"),
     extension=True,
     example={"one": "main", "other": "review/ada"},
@@ -240,11 +220,9 @@ def merge_base(session: GraphSession, request: wire.MergeBaseQuery) -> wire.Merg
 
 @operation(
     name="listTags",
-    path=f"{GRAPH_PATH}/tags",
+    route="GET /tags",
     tag="tags",
     summary="List the tags",
-    answer=wire.TagListOutput,
-    errors=(400, 404),
     access=on_graph(PolicyAction.READ),
     extension=True,
     links=tag_links("tags/0/name"),
@@ -261,13 +239,9 @@ def _check_create_tag(session: GraphSession, request: wire.TagCreateRequest) -> 
 
 @operation(
     name="createTag",
-    method="POST",
-    path=f"{GRAPH_PATH}/tags",
+    route="POST /tags",
     tag="tags",
     summary="Create a tag",
-    request=wire.TagCreateRequest,
-    answer=wire.TagOutput,
-    errors=WRITE_ERRORS,
     access=Access(
         (PolicyAction.BRANCH_CREATE,), _check_create_tag, "from the branch of the state to the tag"
     ),
@@ -289,12 +263,9 @@ def _check_delete_tag(session: GraphSession, request: wire.TagQuery) -> None:
 
 @operation(
     name="deleteTag",
-    method="DELETE",
-    path=f"{GRAPH_PATH}/tags/{{tag}}",
+    route="DELETE /tags/{tag}",
     tag="tags",
     summary="Delete a tag",
-    request=wire.TagQuery,
-    answer=wire.TagOutput,
     errors=(400, 404, 409, 429, 503),
     access=Access((PolicyAction.BRANCH_DELETE,), _check_delete_tag, "with the tag as the target"),
     extension=True,

@@ -15,8 +15,8 @@ from omnigraph.service.operations import tool_arguments
 from omnigraph.service.operations.access import branch_name, on_branch, on_graph, state
 from omnigraph.service.operations.answers import commit_output, to_answer
 from omnigraph.service.operations.links import Link, commit_links, from_answer
-from omnigraph.service.operations.operation import NDJSON, Access, Tool, operation
-from omnigraph.service.operations.paths import GRAPH_PATH, JSON_ERRORS
+from omnigraph.service.operations.operation import Access, Tool, operation
+from omnigraph.service.operations.paths import JSON_ERRORS
 from omnigraph.service.session import GraphSession
 
 _CHANGE_ERRORS = (400, 404, 409, 410, 413, 500, 503)
@@ -24,12 +24,9 @@ _CHANGE_ERRORS = (400, 404, 409, 410, 413, 500, 503)
 
 @operation(
     name="cluster_listCommits",
-    path=f"{GRAPH_PATH}/commits",
+    route="GET /commits",
     tag="commits",
     summary="List the commits of a branch, newest first",
-    request=wire.CommitListQuery,
-    answer=wire.CommitListOutput,
-    errors=(400, 404),
     access=on_branch(PolicyAction.READ),
     example={"branch": "main", "limit": 20},
     links=commit_links("commits/0/graph_commit_id"),
@@ -52,12 +49,9 @@ def list_commits(session: GraphSession, request: wire.CommitListQuery) -> wire.C
 
 @operation(
     name="cluster_getCommit",
-    path=f"{GRAPH_PATH}/commits/{{commit_id}}",
+    route="GET /commits/{commit_id}",
     tag="commits",
     summary="Return a commit",
-    request=wire.CommitQuery,
-    answer=wire.CommitOutput,
-    errors=(400, 404),
     access=on_graph(PolicyAction.READ),
     tools=(
         Tool(
@@ -80,11 +74,9 @@ def _check_commit_changes(session: GraphSession, request: wire.CommitChangesQuer
 
 @operation(
     name="cluster_getCommitChanges",
-    path=f"{GRAPH_PATH}/commits/{{commit_id}}/changes",
+    route="GET /commits/{commit_id}/changes",
     tag="changes",
     summary="List the changes of a commit",
-    request=wire.CommitChangesQuery,
-    answer=wire.CommitChangesOutput,
     errors=_CHANGE_ERRORS,
     access=Access(
         (PolicyAction.READ,),
@@ -121,11 +113,9 @@ def commit_changes(
 
 @operation(
     name="cluster_pollChanges",
-    path=f"{GRAPH_PATH}/changes",
+    route="GET /changes",
     tag="changes",
     summary="List the changes of a branch since a cursor",
-    request=wire.ChangeFeedQuery,
-    answer=wire.ChangeFeedOutput,
     errors=_CHANGE_ERRORS,
     access=on_branch(PolicyAction.READ),
     example={"branch": "main", "start": "beginning"},
@@ -154,19 +144,15 @@ def poll_changes(session: GraphSession, request: wire.ChangeFeedQuery) -> wire.C
 
 @operation(
     name="cluster_captureChangeBaseline",
-    method="POST",
-    path=f"{GRAPH_PATH}/changes/baseline",
+    route="POST /changes/baseline",
     tag="changes",
     summary="Export a state with the cursor that continues from it",
-    request=wire.ChangeBaselineRequest,
-    answer=NDJSON,
     line=wire.ChangeBaselineRecord,
     errors=(400, 404, 408, 413, 415, 500, 503),
     access=on_branch(PolicyAction.EXPORT),
     example={"branch": "main"},
     change_errors=True,
     invalid_body_code="baseline_invalid",
-    streams=True,
 )
 def baseline(session: GraphSession, request: wire.ChangeBaselineRequest) -> Iterator[str]:
     """Return all entities of the newest state as lines; the last line has the cursor.
@@ -186,17 +172,13 @@ def _check_diff(session: GraphSession, request: wire.DiffRequest) -> None:
 
 @operation(
     name="diff",
-    method="POST",
-    path=f"{GRAPH_PATH}/diff",
+    route="POST /diff",
     tag="changes",
     summary="Compare two states, one line of JSON for each entity that differs",
-    request=wire.DiffRequest,
-    answer=NDJSON,
     errors=(*JSON_ERRORS, 409, 503),
     access=Access((PolicyAction.READ,), _check_diff, "on the branches of both states"),
     extension=True,
     example={"from": "main", "to": "review/ada"},
-    streams=True,
     tools=(
         Tool(
             name="diff",

@@ -7,17 +7,14 @@ from omnigraph.service import wire
 from omnigraph.service.operations.access import on_graph
 from omnigraph.service.operations.answers import epoch_micros, to_answer
 from omnigraph.service.operations.operation import operation
-from omnigraph.service.operations.paths import GRAPH_PATH
 from omnigraph.service.session import GraphSession
 
 
 @operation(
     name="listRecoveries",
-    path=f"{GRAPH_PATH}/recoveries",
+    route="GET /recoveries",
     tag="management",
     summary="List what recovery did with operations of dead processes",
-    answer=wire.RecoveryListOutput,
-    errors=(400, 404),
     access=on_graph(PolicyAction.ADMIN),
     extension=True,
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import msgspec
 
 from omnigraph.errors import InvalidInput
+from omnigraph.merge.model import MergeResult
 from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.admission import BRANCH_BYTES
@@ -32,13 +34,9 @@ _EXAMPLE = {
 
 @operation(
     name="cluster_mutate",
-    method="POST",
-    path=f"{GRAPH_PATH}/mutate",
+    route="POST /mutate",
     tag="mutations",
     summary="Run a mutation as one commit",
-    request=wire.ChangeRequest,
-    answer=wire.ChangeOutput,
-    errors=WRITE_ERRORS,
     access=on_branch(PolicyAction.CHANGE),
     example=_EXAMPLE,
     links=COMMIT_LINKS,
@@ -82,12 +80,9 @@ def _check_conditional(session: GraphSession, request: wire.ConditionalChangeQue
 
 @operation(
     name="cluster_mutate_if_graph_commit",
-    method="POST",
-    path=f"{GRAPH_PATH}/mutate/if-graph-commit",
+    route="POST /mutate/if-graph-commit",
     tag="mutations",
     summary="Run a mutation if the branch is at a commit",
-    request=wire.ConditionalChangeQuery,
-    answer=wire.ChangeOutput,
     errors=(*WRITE_ERRORS, 412),
     access=Access((PolicyAction.CHANGE,), _check_conditional, "on the branch"),
     example=_EXAMPLE,
@@ -163,13 +158,9 @@ _LOAD_ACCESS = Access(
 
 @operation(
     name="cluster_load",
-    method="POST",
-    path=f"{GRAPH_PATH}/load",
+    route="POST /load",
     tag="mutations",
     summary="Load records as one commit",
-    request=wire.IngestRequest,
-    answer=wire.IngestOutput,
-    errors=WRITE_ERRORS,
     access=_LOAD_ACCESS,
     example={
         "data": '{"type": "Person", "data": {"name": "ada"}}\n',
@@ -203,13 +194,9 @@ ingest = load.variant(
 
 @operation(
     name="cluster_loadNdjson",
-    method="POST",
-    path=f"{GRAPH_PATH}/load/ndjson",
+    route="POST /load/ndjson",
     tag="mutations",
     summary="Load lines of JSON as one commit",
-    request=wire.LoadLinesQuery,
-    answer=wire.GraphBatchLoadOutput,
-    errors=WRITE_ERRORS,
     access=_LOAD_ACCESS,
     example={"branch": "main", "mode": "append"},
     links=COMMIT_LINKS,
@@ -253,13 +240,9 @@ def _turn(session: GraphSession, branch: str, size: int) -> AbstractContextManag
 
 @operation(
     name="revert",
-    method="POST",
-    path=f"{GRAPH_PATH}/revert",
+    route="POST /revert",
     tag="mutations",
     summary="Revert a commit",
-    request=wire.PickRequest,
-    answer=wire.BranchMergeOutput,
-    errors=WRITE_ERRORS,
     access=on_branch(PolicyAction.CHANGE),
     extension=True,
     example={"commit_id": "01J0000000000000000000000", "branch": "main"},
@@ -267,15 +250,7 @@ def _turn(session: GraphSession, branch: str, size: int) -> AbstractContextManag
 )
 def revert(session: GraphSession, request: wire.PickRequest) -> wire.BranchMergeOutput:
     """Undo the changes of a commit on a branch, as a new commit."""
-    with session.admit(BRANCH_BYTES):
-        result = session.graph.revert(
-            request.commit_id,
-            branch=branch_name(request.branch),
-            dry_run=request.dry_run,
-            resolve=request.resolve,
-            message=request.message,
-        )
-    return merge_output(result)
+    return _apply_commit(session, request, session.graph.revert)
 
 
 def _check_cherry_pick(session: GraphSession, request: wire.PickRequest) -> None:
@@ -286,13 +261,9 @@ def _check_cherry_pick(session: GraphSession, request: wire.PickRequest) -> None
 
 @operation(
     name="cherryPick",
-    method="POST",
-    path=f"{GRAPH_PATH}/cherry-pick",
+    route="POST /cherry-pick",
     tag="mutations",
     summary="Apply the changes of a commit to another branch",
-    request=wire.PickRequest,
-    answer=wire.BranchMergeOutput,
-    errors=WRITE_ERRORS,
     access=Access(
         (PolicyAction.READ, PolicyAction.CHANGE),
         _check_cherry_pick,
@@ -304,8 +275,14 @@ def _check_cherry_pick(session: GraphSession, request: wire.PickRequest) -> None
 )
 def cherry_pick(session: GraphSession, request: wire.PickRequest) -> wire.BranchMergeOutput:
     """Apply what a commit changed on its branch to another branch, as a new commit."""
+    return _apply_commit(session, request, session.graph.cherry_pick)
+
+
+def _apply_commit(
+    session: GraphSession, request: wire.PickRequest, apply: Callable[..., MergeResult]
+) -> wire.BranchMergeOutput:
     with session.admit(BRANCH_BYTES):
-        result = session.graph.cherry_pick(
+        result = apply(
             request.commit_id,
             branch=branch_name(request.branch),
             dry_run=request.dry_run,

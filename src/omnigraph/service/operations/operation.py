@@ -7,16 +7,16 @@ Calling the operation checks the declared access first: the bare function is not
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct
 
 from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service.operations.links import Link
+from omnigraph.service.operations.paths import GRAPH_PATH, WRITE_ERRORS
 from omnigraph.service.wire.parameters import (
-    NoRequest,
     RequestBody,
     RequestParameter,
     request_body,
@@ -137,24 +137,42 @@ def operation(
     name: str,
     access: Access,
     summary: str,
-    request: Any = NoRequest,  # noqa: ANN401 - the type of the request of the function
+    route: str | None = None,
     **facts: Any,  # noqa: ANN401 - the fields of Operation
 ) -> Callable[
     [Callable[[_SessionT, _RequestT], _AnswerT]], Operation[_SessionT, _RequestT, _AnswerT]
 ]:
-    """Declare a function as an operation; its docstring is the description."""
+    """Declare a function as an operation; its docstring is the description.
+
+    The types of the request and of the answer are those of its signature; lines of text are an
+    answer that streams. `route` is a method and a path of a graph, as in `GET /tags`, with the
+    statuses that such operations have in common.
+    """
+    if route is not None:
+        method, _, path = route.partition(" ")
+        facts = {"method": method, "path": f"{GRAPH_PATH}{path}", **facts}
+        facts.setdefault("errors", WRITE_ERRORS if facts.get("writes") else (400, 404))
 
     def declare(
         function: Callable[[_SessionT, _RequestT], _AnswerT],
     ) -> Operation[_SessionT, _RequestT, _AnswerT]:
+        _, request, answer = get_type_hints(function).values()
+        streams = answer == Iterator[str]
+        if streams or not _is_struct(answer):
+            answer = NDJSON if streams else None
         return Operation(
             name=name,
             function=function,
             access=access,
             summary=summary,
             description=inspect.getdoc(function) or summary,
-            request=request,
-            **facts,
+            **{"request": request, "answer": answer, "streams": streams, **facts},
         )
 
     return declare
+
+
+def _is_struct(answer: Any) -> bool:  # noqa: ANN401 - a type, or several
+    return all(
+        isinstance(one, type) and issubclass(one, Struct) for one in get_args(answer) or [answer]
+    )

@@ -83,7 +83,6 @@ def _check_proposal(session: GraphSession, request: ProposalRequest) -> None:
     name="proposeChange",
     tag="mutations",
     summary="Propose a mutation on a branch of its own",
-    request=ProposalRequest,
     access=Access(
         (PolicyAction.READ, PolicyAction.BRANCH_CREATE, PolicyAction.CHANGE),
         _check_proposal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 
@@ -18,7 +18,7 @@ from omnigraph.service.operations.access import READ_STATE, branch_name, known_b
 from omnigraph.service.operations.answers import to_answer
 from omnigraph.service.operations.links import Link, from_answer
 from omnigraph.service.operations.operation import NDJSON, Access, Tool, operation
-from omnigraph.service.operations.paths import GRAPH_PATH, JSON_ERRORS
+from omnigraph.service.operations.paths import JSON_ERRORS
 from omnigraph.service.session import GraphSession
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
@@ -35,12 +35,8 @@ _EXAMPLE = {
 
 @operation(
     name="cluster_query",
-    method="POST",
-    path=f"{GRAPH_PATH}/query",
-    tag="queries",
+    route="POST /query",
     summary="Run a query",
-    request=wire.QueryRequest,
-    answer=wire.ReadOutput,
     errors=(*JSON_ERRORS, 429, 503),
     access=READ_STATE,
     example=_EXAMPLE,
@@ -65,14 +61,7 @@ def query(session: GraphSession, request: wire.QueryRequest) -> wire.ReadOutput:
     With `Accept: application/vnd.apache.arrow.stream` or `application/x-ndjson` the rows are
     streamed, which has no limit of size.
     """
-    result = session.graph.query(
-        request.query,
-        request.params,
-        name=request.name,
-        at=state(session, request.branch, request.snapshot),
-        timeout=least(request.timeout_seconds, session.service.seconds),
-        memory=least(request.memory_bytes, session.service.memory),
-    )
+    result = session.graph.query(request.query, request.params, **_options(session, request))
     check_answer(len(result), len(result.columns), session.service.memory)
     branch = None if request.snapshot is not None else branch_name(request.branch)
     return wire.ReadOutput(
@@ -97,12 +86,8 @@ def check_answer(rows: int, columns: int, memory: int | None) -> None:
 
 @operation(
     name="cluster_read",
-    method="POST",
-    path=f"{GRAPH_PATH}/read",
-    tag="queries",
+    route="POST /read",
     summary="Run a query",
-    request=wire.ReadRequest,
-    answer=wire.LegacyReadOutput,
     errors=(*JSON_ERRORS, 429, 503),
     access=READ_STATE,
     successor="query",
@@ -123,14 +108,19 @@ def read(session: GraphSession, request: wire.ReadRequest) -> wire.LegacyReadOut
 def stream(session: GraphSession, request: wire.QueryRequest) -> ResultStream:
     """Run a query whose rows are read in batches; the check is that of `query`."""
     query.access.check(session, request)
-    return session.graph.stream(
-        request.query,
-        request.params,
-        name=request.name,
-        at=state(session, request.branch, request.snapshot),
-        timeout=least(request.timeout_seconds, session.service.seconds),
-        memory=least(request.memory_bytes, session.service.memory),
-    )
+    return session.graph.stream(request.query, request.params, **_options(session, request))
+
+
+def _options(
+    session: GraphSession, request: wire.QueryRequest | wire.ExplainRequest
+) -> dict[str, Any]:
+    """Return which state a query reads, and its limits: at most those of the server."""
+    return {
+        "name": request.name,
+        "at": state(session, request.branch, request.snapshot),
+        "timeout": least(request.timeout_seconds, session.service.seconds),
+        "memory": least(request.memory_bytes, session.service.memory),
+    }
 
 
 def least(requested: _NumberT | None, allowed: _NumberT | None) -> _NumberT | None:
@@ -141,12 +131,8 @@ def least(requested: _NumberT | None, allowed: _NumberT | None) -> _NumberT | No
 
 @operation(
     name="explain",
-    method="POST",
-    path=f"{GRAPH_PATH}/explain",
-    tag="queries",
+    route="POST /explain",
     summary="Show the plan of a query",
-    request=wire.ExplainRequest,
-    answer=wire.ExplainOutput,
     errors=(*JSON_ERRORS, 429, 503),
     access=READ_STATE,
     extension=True,
@@ -161,26 +147,18 @@ def least(requested: _NumberT | None, allowed: _NumberT | None) -> _NumberT | No
 )
 def explain(session: GraphSession, request: wire.ExplainRequest) -> wire.ExplainOutput:
     """Return the operators of a query; with `analyze` run it, and return rows and times."""
+    options = _options(session, request)
     explanation = session.graph.explain(
-        request.query,
-        request.params,
-        name=request.name,
-        at=state(session, request.branch, request.snapshot),
-        analyze=request.analyze,
-        timeout=least(request.timeout_seconds, session.service.seconds),
-        memory=least(request.memory_bytes, session.service.memory),
+        request.query, request.params, analyze=request.analyze, **options
     )
     return to_answer(explanation.to_json(), wire.ExplainOutput)
 
 
 @operation(
     name="cluster_getSnapshot",
-    path=f"{GRAPH_PATH}/snapshot",
+    route="GET /snapshot",
     tag="snapshots",
     summary="List the dataset versions of a state",
-    request=wire.SnapshotQuery,
-    answer=wire.SnapshotOutput,
-    errors=(400, 404),
     access=READ_STATE,
     example={"branch": "main"},
     tools=(
@@ -230,12 +208,8 @@ def snapshot_output(resolved: Snapshot) -> wire.SnapshotOutput:
 
 @operation(
     name="getEntity",
-    path=f"{GRAPH_PATH}/entity",
-    tag="queries",
+    route="GET /entity",
     summary="Return one entity",
-    request=wire.EntityQuery,
-    answer=wire.EntityOutput,
-    errors=(400, 404),
     access=READ_STATE,
     extension=True,
     example={"type": "Person", "id": "ada"},
@@ -256,17 +230,12 @@ def _check_export(session: GraphSession, request: wire.ExportRequest) -> None:
 
 @operation(
     name="cluster_export",
-    method="POST",
-    path=f"{GRAPH_PATH}/export",
-    tag="queries",
+    route="POST /export",
     summary="Export every entity as one line of JSON",
-    request=wire.ExportRequest,
-    answer=NDJSON,
     errors=(400, 404, 408, 409, 413, 415, 503),
     access=Access((PolicyAction.EXPORT,), _check_export, "on the branch"),
     example={"branch": "main", "type_names": ["Person"]},
     invalid_body_code="export_invalid",
-    streams=True,
 )
 def export(session: GraphSession, request: wire.ExportRequest) -> Iterator[str]:
     """Return every entity of a state, or of some of its types, as lines that `load` reads."""

@@ -10,7 +10,7 @@ from omnigraph.service.operations.access import READ_STATE, branch_name, on_grap
 from omnigraph.service.operations.answers import to_answer
 from omnigraph.service.operations.links import Link, from_answer
 from omnigraph.service.operations.operation import Tool, operation
-from omnigraph.service.operations.paths import GRAPH_PATH, JSON_ERRORS, WRITE_ERRORS
+from omnigraph.service.operations.paths import JSON_ERRORS
 from omnigraph.service.session import GraphSession
 
 _SCHEMA = {"schema_source": from_answer("schema_source")}
@@ -19,11 +19,9 @@ _EXAMPLE = {"schema_source": "node Person {\n  name: String @key\n  age: I64?\n}
 
 @operation(
     name="cluster_getSchema",
-    path=f"{GRAPH_PATH}/schema",
+    route="GET /schema",
     tag="schema",
     summary="Return the schema",
-    answer=wire.SchemaOutput,
-    errors=(400, 404),
     access=on_graph(PolicyAction.READ),
     links=(Link("planSchema", body=_SCHEMA), Link("cluster_applySchema", body=_SCHEMA)),
     tools=(
@@ -43,12 +41,9 @@ def get_schema(session: GraphSession, _: wire.NoRequest) -> wire.SchemaOutput:
 
 @operation(
     name="planSchema",
-    method="POST",
-    path=f"{GRAPH_PATH}/schema/plan",
+    route="POST /schema/plan",
     tag="schema",
     summary="List the steps from the accepted schema to another",
-    request=wire.SchemaPlanRequest,
-    answer=wire.SchemaPlanOutput,
     errors=(*JSON_ERRORS, 503),
     access=READ_STATE,
     extension=True,
@@ -66,13 +61,9 @@ def plan_schema(session: GraphSession, request: wire.SchemaPlanRequest) -> wire.
 
 @operation(
     name="cluster_applySchema",
-    method="POST",
-    path=f"{GRAPH_PATH}/schema/apply",
+    route="POST /schema/apply",
     tag="mutations",
     summary="Apply a schema",
-    request=wire.SchemaApplyRequest,
-    answer=wire.SchemaApplyOutput,
-    errors=WRITE_ERRORS,
     access=on_target(PolicyAction.SCHEMA_APPLY),
     example=_EXAMPLE,
     writes=True,

@@ -9,7 +9,6 @@ from omnigraph.service.auth import AuthMode
 from omnigraph.service.operations.access import ANYONE, on_server
 from omnigraph.service.operations.links import GRAPH, Link, from_answer
 from omnigraph.service.operations.operation import Access, Tool, operation
-from omnigraph.service.operations.paths import GRAPH_PATH
 from omnigraph.service.session import GraphSession, ServiceSession
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
@@ -19,7 +18,6 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
     path="/healthz",
     tag="health",
     summary="Report that the server is running",
-    answer=wire.HealthOutput,
     access=ANYONE,
     public=True,
     immediate=True,
@@ -32,11 +30,9 @@ def health(_: ServiceSession, __: wire.NoRequest) -> wire.HealthOutput:
 
 @operation(
     name="graphHealth",
-    path=f"{GRAPH_PATH}/healthz",
+    route="GET /healthz",
     tag="health",
     summary="Report that the server is running and serves a graph",
-    answer=wire.HealthOutput,
-    errors=(400, 404),
     access=ANYONE,
     extension=True,
     immediate=True,
@@ -57,7 +53,6 @@ def _health() -> wire.HealthOutput:
     path="/readyz",
     tag="health",
     summary="Report whether the storage of the graphs answers",
-    answer=wire.ReadyOutput,
     errors=(503,),
     access=ANYONE,
     public=True,
@@ -75,10 +70,9 @@ def ready(session: ServiceSession, _: wire.NoRequest) -> wire.ReadyOutput:
 
 @operation(
     name="graphReady",
-    path=f"{GRAPH_PATH}/readyz",
+    route="GET /readyz",
     tag="health",
     summary="Report whether the storage of a graph answers",
-    answer=wire.ReadyOutput,
     errors=(400, 404, 503),
     access=ANYONE,
     extension=True,
@@ -107,7 +101,6 @@ def ready_output(
     path="/graphs",
     tag="management",
     summary="List the graphs",
-    answer=wire.GraphListResponse,
     errors=(405,),
     access=on_server(PolicyAction.GRAPH_LIST),
     links=(Link("cluster_getSnapshot", {GRAPH: from_answer("graphs/0/graph_id")}),),
@@ -132,7 +125,6 @@ def _check_default_graph(session: ServiceSession, _: wire.NoRequest) -> None:
     path="/default-graph",
     tag="management",
     summary="Return the graph of a server that serves exactly one",
-    answer=wire.GraphInfo,
     errors=(404,),
     access=Access((PolicyAction.GRAPH_LIST,), _check_default_graph, "not on an open server"),
     extension=True,

@@ -11,7 +11,7 @@ from omnigraph.service import wire
 from omnigraph.service.operations.links import Link, from_answer
 from omnigraph.service.operations.mutations import COMMIT_LINKS, mutate, mutate_if
 from omnigraph.service.operations.operation import Access, operation
-from omnigraph.service.operations.paths import GRAPH_PATH, WRITE_ERRORS
+from omnigraph.service.operations.paths import WRITE_ERRORS
 from omnigraph.service.operations.queries import query
 from omnigraph.service.session import GraphSession
 from omnigraph.service.stored_queries import StoredQuery, unknown_query
@@ -25,11 +25,8 @@ def _check_list(session: GraphSession, _: wire.NoRequest) -> None:
 
 @operation(
     name="cluster_list_queries",
-    path=f"{GRAPH_PATH}/queries",
-    tag="queries",
+    route="GET /queries",
     summary="List the stored queries",
-    answer=wire.QueriesCatalogOutput,
-    errors=(400, 404),
     access=Access((PolicyAction.READ,), _check_list, "on the branch main"),
     links=tuple(
         Link("cluster_invoke_query", {"name": from_answer(f"queries/{number}/name")})
@@ -62,12 +59,8 @@ _INVOKE_ACCESS = Access(
 
 @operation(
     name="cluster_invoke_query",
-    method="POST",
-    path=f"{GRAPH_PATH}/queries/{{name}}",
-    tag="queries",
+    route="POST /queries/{name}",
     summary="Run a stored query",
-    request=wire.StoredQueryQuery,
-    answer=wire.ReadOutput | wire.ChangeOutput,
     errors=(*WRITE_ERRORS, 500),
     access=_INVOKE_ACCESS,
     example=_EXAMPLE,
@@ -87,12 +80,8 @@ def invoke(
 
 @operation(
     name="cluster_invoke_query_if_graph_commit",
-    method="POST",
-    path=f"{GRAPH_PATH}/queries/{{name}}/if-graph-commit",
-    tag="queries",
+    route="POST /queries/{name}/if-graph-commit",
     summary="Run a stored mutation if the branch is at a commit",
-    request=wire.ConditionalStoredQueryQuery,
-    answer=wire.ChangeOutput,
     errors=(*WRITE_ERRORS, 412, 500),
     access=_INVOKE_ACCESS,
     example=_EXAMPLE,

@@ -78,25 +78,15 @@ class LegacyReadOutput(Struct, kw_only=True):
     rows: Any
 
 
-class ReadOutput(Struct, kw_only=True):
+class ReadOutput(LegacyReadOutput, kw_only=True):
     """Rows, and the commit they were read from."""
 
-    query_name: str
-    target: ReadTargetOutput
-    row_count: WireCount
-    columns: list[str] | UnsetType = UNSET
-    rows: Any
     graph_commit_id: str | UnsetType | None = UNSET
 
     def legacy(self) -> LegacyReadOutput:
         """Return the same as the older route answers it."""
-        return LegacyReadOutput(
-            query_name=self.query_name,
-            target=self.target,
-            row_count=self.row_count,
-            columns=self.columns,
-            rows=self.rows,
-        )
+        names = LegacyReadOutput.__struct_fields__
+        return LegacyReadOutput(**{name: getattr(self, name) for name in names})
 
 
 class CommitOutput(Struct, kw_only=True):
