@@ -142,8 +142,7 @@ def test_bucket_that_does_not_exist_is_said_at_once(s3):
 
 
 def test_wrong_credentials_are_said_at_once():
-    # The one action that needs none is the creation of the bucket.
-    with s3_server({"INITIAL_NO_AUTH_ACTION_COUNT": "1"}) as server:
+    with s3_server({"INITIAL_NO_AUTH_ACTION_COUNT": "0"}) as server:
         for attempt in attempts("s3://graphs/graph", server.options):
             error = refusal(attempt)
             assert isinstance(error, StorageUnavailable)

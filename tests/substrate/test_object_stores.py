@@ -34,7 +34,7 @@ def place(request, tmp_path):
     if request.param == "local":
         return "local", str(tmp_path), {}
     server = request.getfixturevalue("s3")
-    return "s3", server.fresh().removeprefix(f"s3://{BUCKET}/"), server.lance_options
+    return "s3", server.fresh_folder(), server.lance_options
 
 
 @pytest.fixture
