@@ -74,7 +74,8 @@ def test_killed_at_any_step_leaves_the_old_or_the_new_state(kind, fresh_place, t
     assert stopped_at is None, "the last child was not killed, so there are no more steps"
     assert step >= 3, "too few steps to mean something"
     assert seen == {"old", "new"}
-    assert steps >= EXPECTED.get(kind, set()) or len(steps) <= step
+    if STRIDE_ON_S3 == 1 or not place.options:
+        assert steps >= EXPECTED.get(kind, set())
 
 
 def crash_points(fresh_place):
