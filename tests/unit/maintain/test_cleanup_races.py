@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit import cleanup_lease
+from omnigraph.commit import cleanup_lease, publish
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.staged_commit import StagedCommit, new_commit_id
 from omnigraph.errors import Contention, NotFound, OmniError, VersionReclaimed
@@ -75,6 +75,12 @@ STEPS = ("cleanup: announced", "cleanup: marked", "cleanup: files removed", "cle
 @pytest.fixture(autouse=True)
 def _file_by_file(monkeypatch):
     monkeypatch.setattr(module, "DELETE_BATCH_FILES", 1)
+
+
+@pytest.fixture(autouse=True)
+def _retries_without_pauses(monkeypatch):
+    """No other process runs, so that a retry finds what the attempt before it found."""
+    monkeypatch.setattr(publish, "_FIRST_BACKOFF_SECONDS", 0)
 
 
 # --- names given meanwhile ---------------------------------------------------------------------
