@@ -41,8 +41,9 @@ ROUNDS = 3
 
 
 @pytest.fixture
-def graph(graph_root):
-    return make_graph(*graph_root)
+def graph(graph_root, templates, again):
+    templates.copy("empty", make_graph, *graph_root)
+    return again()
 
 
 @pytest.fixture

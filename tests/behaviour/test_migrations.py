@@ -47,12 +47,16 @@ KNOWS = [
 ]
 
 
+def build(uri, options):
+    graph = og.init(uri, SCHEMA, storage_options=options)
+    graph.load({"Person": PEOPLE[:2], "Note": NOTES, "Knows": KNOWS[:1]})
+    graph.load({"Person": PEOPLE[2:], "Knows": KNOWS[1:]})
+
+
 @pytest.fixture
-def graph(graph_root):
-    made = og.init(graph_root.uri, SCHEMA, storage_options=graph_root.options)
-    made.load({"Person": PEOPLE[:2], "Note": NOTES, "Knows": KNOWS[:1]})
-    made.load({"Person": PEOPLE[2:], "Knows": KNOWS[1:]})
-    return made
+def graph(graph_root, templates, again):
+    templates.copy("people", build, *graph_root)
+    return again()
 
 
 @pytest.fixture
