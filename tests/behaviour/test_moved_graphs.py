@@ -73,6 +73,9 @@ def test_copy_is_the_same_graph_and_needs_the_original_no_more(graph, graph_root
     assert copied.verify().problems == []
 
 
+@pytest.mark.parametrize(
+    ("graph_root", "elsewhere"), [("local", "bucket"), ("s3", "folder")], indirect=True
+)
 def test_copy_goes_on_as_the_original_would(graph, graph_root, elsewhere):
     copy(graph_root, elsewhere)
     copied = open_at(elsewhere)
