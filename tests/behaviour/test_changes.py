@@ -94,11 +94,11 @@ def test_the_model_of_the_property_tests_gives_the_same_verdict(template, name):
         model = Model(catalog)
         assert not model.load(case.before)
         if is_mutation:
-            told, *affected = model.mutate(case.steps)
+            violations, *affected = model.mutate(case.steps)
             assert case.affected in (None, tuple(affected))
         else:
-            told = model.load(case.steps, case.mode, partial=case.partial)
-        assert told == Counter((r, t, i, p) for r, t, i, p, _ in case.wrong)
+            violations = model.load(case.steps, case.mode, partial=case.partial)
+        assert violations == Counter((r, t, i, p) for r, t, i, p, _ in case.wrong)
         after = case.before if case.wrong else case.after
         assert without_new_ids(model.state) == without_new_ids(expected(catalog, after))
 
@@ -142,7 +142,7 @@ class Hashed(tuple):
 
 
 def expected(catalog, entities):
-    """Return the state that consists of these entities; nothing said of a property is null."""
+    """Return the state that consists of these entities; properties without a value are null."""
     state = {name: {} for name in (*catalog.nodes, *catalog.edges)}
     for number, entity in enumerate(entities):
         columns = ["src", "dst"] if entity.type in catalog.edges else []

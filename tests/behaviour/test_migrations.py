@@ -421,7 +421,7 @@ def test_a_hard_drop_beside_blobs_is_refused_and_changes_nothing(graph):
 # --- refusals ----------------------------------------------------------------------------------
 
 
-def test_all_changes_that_cannot_be_made_are_told_and_nothing_moves(graph):
+def test_all_changes_that_cannot_be_made_are_reported_and_nothing_changes(graph):
     before, head = read_state(graph), graph.snapshot()
     text = changed(
         ("age: I32?", "age: String?  must: I32"),
@@ -490,7 +490,7 @@ VIOLATED = {
 
 
 @pytest.mark.parametrize("what", VIOLATED)
-def test_entities_that_break_a_new_rule_are_told_and_nothing_moves(graph, what):
+def test_entities_that_break_a_new_rule_are_reported_and_nothing_changes(graph, what):
     pairs, expected = VIOLATED[what]
     before, head = read_state(graph), graph.snapshot()
     files = data_files(graph)

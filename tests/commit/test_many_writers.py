@@ -1,4 +1,4 @@
-"""Eight processes write one graph at the same time; history tells whether anything was lost.
+"""Eight processes write one graph at the same time; history shows whether anything was lost.
 
 `SEED` repeats the luck of each process, though not their timing.
 """
@@ -52,7 +52,7 @@ def test_many_writers_lose_nothing_and_double_nothing(fresh_place, seconds, age_
 
 
 def read_log(path):
-    """Return the attempts of one process; nobody was killed, so every one has ended."""
+    """Return the attempts of one process; none was killed, so each has ended."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     begun = [line for line in lines if "begun" in line]
     ended = [line for line in lines if "ended" in line]
@@ -61,7 +61,7 @@ def read_log(path):
 
 
 class Check:
-    """What the processes said, against what the graph shows."""
+    """Compare what the processes logged with what the graph contains."""
 
     def __init__(self, graph, first, attempts):
         self.graph = graph
@@ -81,7 +81,7 @@ class Check:
                 assert child.parents == (parent.id,), f"{name}: {child.id}"
             ids = [commit.id for commit in chain]
             assert len(set(ids)) == len(ids)
-            assert set(ids[2:]) <= self.done, f"{name} shows what nobody was told"
+            assert set(ids[2:]) <= self.done, f"{name} has commits that were not acknowledged"
             lineage_id = self.lineage_ids[name]
             ours = {id_ for id_ in self.done if self.tries[id_]["lineage_id"] == lineage_id}
             assert ours <= set(ids), f"{name} lost {sorted(ours - set(ids))}"
@@ -139,4 +139,4 @@ class Check:
         verification = self.graph.verify()
         assert verification.ok, verification.problems
         small = self.graph._manifest.main.state().handle.get_fragments()
-        assert len(small) <= TOO_MANY_FRAGMENTS + WRITERS, "nobody compacts the manifest"
+        assert len(small) <= TOO_MANY_FRAGMENTS + WRITERS, "the manifest is not compacted"

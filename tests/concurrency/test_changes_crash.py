@@ -106,8 +106,8 @@ def outcomes(graph, surface, wanted):
     before = read_state(graph)
     model = Model(graph.snapshot().catalog, read_state(graph))
     if surface == "mutation":
-        told, *_ = model.mutate(wanted.steps)
+        violations, *_ = model.mutate(wanted.steps)
     else:
-        told = model.load(wanted.steps, wanted.mode)
-    assert not told
+        violations = model.load(wanted.steps, wanted.mode)
+    assert not violations
     return without_ids(before), without_ids(model.state)

@@ -24,7 +24,7 @@ KNOWN = {
     "contention",
     *("unique", "endpoint", "cardinality", "key_conflict"),
 }
-"""What a change of somebody who was not alone may be refused for."""
+"""Errors that a change concurrent with others may get."""
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def replay(graph, attempts):
     for attempt in attempts:
         wanted = attempt.wanted
         if attempt.surface == "mutation":
-            told, *_ = model.mutate(wanted.steps)
+            violations, *_ = model.mutate(wanted.steps)
         else:
-            told = model.load(wanted.steps, wanted.mode)
-        assert not told, (attempt, told)
+            violations = model.load(wanted.steps, wanted.mode)
+        assert not violations, (attempt, violations)
     assert without_ids(read_state(graph)) == without_ids(model.state)
 
 

@@ -17,7 +17,7 @@ SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "0"))
 SOAK = SOAK_SECONDS > 0
 MOST_STEPS = 60
 KNOWN = {"schema_moved", "contention", "expected_version_mismatch"}
-"""What somebody who was not alone may be refused for."""
+"""Errors that a process concurrent with others may get."""
 
 
 @pytest.mark.parametrize(
