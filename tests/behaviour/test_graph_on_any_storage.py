@@ -41,8 +41,9 @@ ROUNDS = 3
 
 
 @pytest.fixture
-def graph(graph_root):
-    return make_graph(*graph_root)
+def graph(graph_root, templates, again):
+    templates.copy("empty", make_graph, *graph_root)
+    return again()
 
 
 @pytest.fixture
@@ -104,14 +105,14 @@ def init_race(racer, uri, options, rounds):
     return got
 
 
-def test_of_four_racing_creators_one_wins_and_the_others_are_told(graph_root, racers):
+def test_of_four_racing_creators_one_wins_and_the_others_fail(graph_root, racers):
     got = racers.run(init_race, *graph_root, ROUNDS)
     for number, outcomes in enumerate(zip(*got, strict=True)):
         winners = [outcome for outcome in outcomes if outcome != "already_initialized"]
         assert len(winners) == 1
         graph = og.open(f"{graph_root.uri}/{number}", storage_options=graph_root.options)
         assert [made.id for made in graph.commits.list()] == winners
-    # Each loser may leave datasets that nobody refers to; they stand in nobody's way.
+    # Each loser may leave unreferenced datasets, which do not affect the graph.
     report = graph.verify()
     assert report.ok
     leftover = "no branch refers to this dataset"
@@ -234,7 +235,7 @@ def test_branch_starts_at_any_commit(graph, again):
     assert ships(again(), "old") == {"a": 1, "c": 3}
 
 
-def test_deleted_branch_is_gone_for_everybody_and_its_name_is_free(graph, again):
+def test_deleted_branch_is_gone_in_every_process_and_its_name_is_free(graph, again):
     other = again()
     graph.branches.create("side")
     insert(other, SHIP, {"a": {"name": "Ada", "tons": 1}}, branch="side")
@@ -329,16 +330,16 @@ def test_reader_writes_nothing(graph, again):
 # ------------------------------------------------------------------ upkeep
 
 
-def test_cleanup_tells_first_and_then_keeps_what_is_retained(graph, again):
+def test_cleanup_reports_in_a_dry_run_and_then_keeps_what_is_retained(graph, again):
     made = [insert(graph, SHIP, {f"s{n}": {"name": "x", "tons": n}}) for n in range(6)]
     graph.branches.create("side", made[1].id)
     graph.tags.create("kept", made[2].id)
-    told = clean_at_once(graph, keep=2, dry_run=True)
+    planned = clean_at_once(graph, keep=2, dry_run=True)
     before = objects(graph)
     assert objects(again()) == before
     done = clean_at_once(again(), keep=2)
     assert [d.error for d in done.datasets] == [None] * 4
-    assert done.bytes_removed == told.bytes_removed > 0
+    assert done.bytes_removed == planned.bytes_removed > 0
     gone = {path for path in before if path.startswith(("nodes/", "edges/"))} - set(objects(graph))
     assert sum(before[path][0] for path in gone) == done.bytes_removed
     fresh = again()

@@ -12,10 +12,8 @@ from tests.support.graphs import NOTE, PORT, clean_at_once, dump, insert, make_g
 from tests.support.operations import observed
 
 
-@pytest.fixture
-def graph(graph_root):
-    """A graph with branches of branches, tags, and descendants of what was deleted."""
-    graph = make_graph(*graph_root)
+def build(uri, options):
+    graph = make_graph(uri, options)
     insert(graph, NOTE, {"n": {"text": "main"}})
     graph.tags.create("first")
     for name, source in (("a", "main"), ("b", "a"), ("c", "b"), ("fresh", "c"), ("gone", "c")):
@@ -26,7 +24,13 @@ def graph(graph_root):
     graph.branches.delete("gone")
     graph.branches.delete("b", force=True)
     upsert(graph, PORT, {"p": {"city": "Oslo"}})
-    return graph
+
+
+@pytest.fixture
+def graph(graph_root, templates):
+    """A graph with branches of branches, tags, and descendants of what was deleted."""
+    templates.copy("branches of branches", build, *graph_root)
+    return open_at(graph_root)
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -69,6 +73,9 @@ def test_copy_is_the_same_graph_and_needs_the_original_no_more(graph, graph_root
     assert copied.verify().problems == []
 
 
+@pytest.mark.parametrize(
+    ("graph_root", "elsewhere"), [("local", "bucket"), ("s3", "folder")], indirect=True
+)
 def test_copy_goes_on_as_the_original_would(graph, graph_root, elsewhere):
     copy(graph_root, elsewhere)
     copied = open_at(elsewhere)

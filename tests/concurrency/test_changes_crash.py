@@ -1,6 +1,7 @@
 """A process dies at every step of a mutation and of a load; what it leaves is old or new."""
 
 import os
+from functools import partial
 
 import pytest
 
@@ -43,23 +44,22 @@ IN_A_BUCKET = tuple(CHANGES) if SOAK else ("delete", "merge")
     [*(("local", kind) for kind in CHANGES), *(("s3", kind) for kind in IN_A_BUCKET)],
     indirect=["fresh_place"],
 )
-def test_killed_at_any_step_leaves_the_old_or_the_new_state(fresh_place, kind):
+def test_killed_at_any_step_leaves_the_old_or_the_new_state(fresh_place, kind, templates):
     surface, wanted = CHANGES[kind]
+    build = partial(build_graph, surface, wanted)
     seen = set()
     for step in range(MOST_STEPS):
         place = fresh_place()
-        graph = og.init(place.uri, SCHEMA, storage_options=place.options)
-        assert not Lines().run(graph, Wanted((*FIRST, *MORE))).told
-        before, after = outcomes(graph, surface, wanted)
+        before, after = templates.copy(("changes", kind), build, place.uri, place.options)
 
         stopped_at = run_to_step(place, surface, wanted, step)
 
         graph = place.open()
-        found = without_ids(read_state(graph))
-        assert found in (before, after), stopped_at
+        state = without_ids(read_state(graph))
+        assert state in (before, after), stopped_at
         assert graph.verify().ok, (stopped_at, graph.verify().problems)
-        assert len(graph.commits.list()) == (3 if found == after else 2), stopped_at
-        seen |= {word for word, state in (("old", before), ("new", after)) if found == state}
+        assert len(graph.commits.list()) == (3 if state == after else 2), stopped_at
+        seen |= {word for word, one in (("old", before), ("new", after)) if state == one}
         if stopped_at is None:
             break
         next_one = Wanted((Put("Person", {"name": "next"}),))
@@ -71,13 +71,12 @@ def test_killed_at_any_step_leaves_the_old_or_the_new_state(fresh_place, kind):
 
 
 @pytest.mark.parametrize("fresh_place", ["local", *(["s3"] if SOAK else [])], indirect=True)
-def test_killed_while_forking_and_loading_leaves_main_alone(fresh_place):
+def test_killed_while_forking_and_loading_leaves_main_alone(fresh_place, templates):
     wanted = Wanted(BOTH)
+    build = partial(build_graph, "fork", wanted)
     for step in range(MOST_STEPS):
         place = fresh_place()
-        graph = og.init(place.uri, SCHEMA, storage_options=place.options)
-        assert not Lines().run(graph, Wanted((*FIRST, *MORE))).told
-        before, after = outcomes(graph, "fork", wanted)
+        before, after = templates.copy(("changes", "fork"), build, place.uri, place.options)
 
         stopped_at = run_to_step(place, "fork", wanted, step)
 
@@ -95,13 +94,20 @@ def test_killed_while_forking_and_loading_leaves_main_alone(fresh_place):
     assert step >= 4, "too few steps to mean something"
 
 
+def build_graph(surface, wanted, uri, options):
+    """Create and fill a graph; return its state, and the state that the change would make."""
+    graph = og.init(uri, SCHEMA, storage_options=options)
+    assert not Lines().run(graph, Wanted((*FIRST, *MORE))).told
+    return outcomes(graph, surface, wanted)
+
+
 def outcomes(graph, surface, wanted):
     """Return the state as it is, and as the change would make it."""
     before = read_state(graph)
     model = Model(graph.snapshot().catalog, read_state(graph))
     if surface == "mutation":
-        told, *_ = model.mutate(wanted.steps)
+        violations, *_ = model.mutate(wanted.steps)
     else:
-        told = model.load(wanted.steps, wanted.mode)
-    assert not told
+        violations = model.load(wanted.steps, wanted.mode)
+    assert not violations
     return without_ids(before), without_ids(model.state)

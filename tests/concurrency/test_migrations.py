@@ -1,9 +1,7 @@
 """Schemas are applied by processes that die, and beside processes that write."""
 
-import multiprocessing
 import os
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
@@ -12,13 +10,14 @@ from omnigraph.errors import SchemaMoved
 from omnigraph.write import ValidationFailed
 from tests.support import migration_workers
 from tests.support.changes import read_state
+from tests.support.fork_server import process_pool
 from tests.support.migration_workers import FIRST, MANY, ROUND, fill, read_log, run_to_step
 
 SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "0"))
 SOAK = SOAK_SECONDS > 0
 MOST_STEPS = 60
 KNOWN = {"schema_moved", "contention", "expected_version_mismatch"}
-"""What somebody who was not alone may be refused for."""
+"""Errors that a process concurrent with others may get."""
 
 
 @pytest.mark.parametrize(
@@ -26,13 +25,11 @@ KNOWN = {"schema_moved", "contention", "expected_version_mismatch"}
     [("local", False), ("local", True), ("s3", False), *([("s3", True)] if SOAK else [])],
     indirect=["fresh_place"],
 )
-def test_killed_at_any_step_leaves_the_old_or_the_new_schema(fresh_place, loss):
+def test_killed_at_any_step_leaves_the_old_or_the_new_schema(fresh_place, loss, templates):
     seen, steps = set(), []
     for step in range(MOST_STEPS):
         place = fresh_place()
-        graph = og.init(place.uri, FIRST, storage_options=place.options)
-        fill(graph)
-        before = read_state(graph)
+        before = templates.copy("migrations", build, place.uri, place.options)
 
         stopped_at = run_to_step(place, MANY, step, allow_data_loss=loss)
         steps.append(stopped_at)
@@ -56,6 +53,12 @@ def test_killed_at_any_step_leaves_the_old_or_the_new_schema(fresh_place, loss):
     assert seen == {False, True}
 
 
+def build(uri, options):
+    graph = og.init(uri, FIRST, storage_options=options)
+    fill(graph)
+    return read_state(graph)
+
+
 def expected(before):
     people = {
         id_: {"name": id_, "years": row["age"], "level": 1, "note": None}
@@ -66,7 +69,7 @@ def expected(before):
 
 @pytest.mark.parametrize(
     ("fresh_place", "seconds"),
-    [("local", SOAK_SECONDS or 8), ("s3", SOAK_SECONDS or 10)],
+    [("local", SOAK_SECONDS or 4), ("s3", SOAK_SECONDS or 5)],
     indirect=["fresh_place"],
 )
 def test_writers_beside_migrations_lose_nothing(fresh_place, seconds, tmp_path):
@@ -75,7 +78,7 @@ def test_writers_beside_migrations_lose_nothing(fresh_place, seconds, tmp_path):
     fill(graph)
     jobs = [migration_workers.migrate, migration_workers.migrate, *[migration_workers.write] * 4]
     logs = [tmp_path / f"{number}.log" for number in range(len(jobs))]
-    with ProcessPoolExecutor(len(jobs), multiprocessing.get_context("spawn")) as pool:
+    with process_pool(len(jobs)) as pool:
         running = [
             pool.submit(job, place, str(log), seconds, number)
             for number, (job, log) in enumerate(zip(jobs, logs, strict=True))

@@ -34,7 +34,7 @@ def place(request, tmp_path):
     if request.param == "local":
         return "local", str(tmp_path), {}
     server = request.getfixturevalue("s3")
-    return "s3", server.fresh().removeprefix(f"s3://{BUCKET}/"), server.lance_options
+    return "s3", server.fresh_folder(), server.lance_options
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_deletion_of_what_is_not_there_is_file_not_found_on_disk_and_fine_in_a_b
 
 
 # maintain/cleanup.py: what to sweep is decided by paths and ages of a listing.
-def test_listing_tells_paths_below_the_root_sizes_and_ages(store):
+def test_listing_returns_paths_below_the_root_sizes_and_ages(store):
     before = datetime.now(UTC) - timedelta(seconds=2)
     for path in ("a/one", "a/deep/two", "ab/three"):
         obstore.put(store, path, path.encode())
@@ -113,7 +113,7 @@ def test_listing_tells_paths_below_the_root_sizes_and_ages(store):
 
 
 # maintain/verify.py: datasets are found as folders.
-def test_listing_with_delimiter_tells_folders(store):
+def test_listing_with_delimiter_returns_folders(store):
     for path in ("nodes/a/data/1", "nodes/b/data/1", "nodes/file"):
         obstore.put(store, path, b"")
     found = obstore.list_with_delimiter(store, "nodes")["common_prefixes"]
@@ -137,7 +137,7 @@ def test_listing_of_nothing_is_empty(store):
     assert obstore.list_with_delimiter(store, "none")["common_prefixes"] == []
 
 
-# storage/object_store.py reach: a bucket that is not there is told apart from an empty one.
+# storage/object_store.py reach: a bucket that is not there differs from an empty one.
 def test_listing_of_a_missing_bucket_fails(s3):
     config = {name: value for name, value in s3.lance_options.items() if name != "allow_http"}
     store = S3Store("no-such-bucket", config=config, client_options={"allow_http": True})

@@ -89,13 +89,15 @@ class Shift:
 
 
 def work(shift: Shift) -> int:
-    """Change the graph at random until time is up; return how often."""
+    """Change the graph at random until time is up and two commits were made; return how often."""
     graph, chance = shift.place.open(), random.Random(shift.seed)
-    end, turns = time.monotonic() + shift.seconds, 0
+    end, turns, commits = time.monotonic() + shift.seconds, 0, 0
     with Path(shift.log).open("wb") as log:
-        while time.monotonic() < end:
-            pickle.dump(attempt(graph, *choose(chance)), log)
+        while commits < 2 or time.monotonic() < end:
+            outcome = attempt(graph, *choose(chance))
+            pickle.dump(outcome, log)
             turns += 1
+            commits += outcome.commit is not None
     return turns
 
 

@@ -1,13 +1,10 @@
 """Run graph operations in child processes that may be killed at any moment.
 
-Children come from a fork server that has imported everything and opened nothing: Lance is not safe
-to fork once it was used, and starting an interpreter for each of many hundred children takes long.
 A child is killed by SIGKILL, always: at a named step by its own hand, else by its parent.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
@@ -22,14 +19,12 @@ from omnigraph.commit.graph_creation import create_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.errors import OmniError
 from omnigraph.storage import locate
+from tests.support.fork_server import CONTEXT
 from tests.support.graphs import SCHEMA
 from tests.support.operations import COMMITS, Operation, perform
 
 TIMEOUT = 60
 """Seconds after which a child that neither ends nor dies is a failure."""
-
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["omnigraph.graph", "tests.support.operations"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +41,8 @@ class Place:
 
 def start(target: Callable[..., None], *arguments: Any) -> tuple[ForkServerProcess, Connection]:
     """Start a child; `target` gets a connection to talk through, then the arguments."""
-    ours, theirs = _context.Pipe()
-    process = _context.Process(target=target, args=(theirs, *arguments), daemon=True)
+    ours, theirs = CONTEXT.Pipe()
+    process = CONTEXT.Process(target=target, args=(theirs, *arguments), daemon=True)
     process.start()
     theirs.close()
     return process, ours

@@ -5,7 +5,6 @@ Each HTTP request is one operation of the object store: what a real one would ch
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,11 +13,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import s3_backends
-from werkzeug.serving import make_server
 
-_ACCOUNT = "123456789012"
+from tests.support.moto_server import ACCOUNT, REGION, listen, s3_application
 
 
 @dataclass(slots=True)
@@ -42,9 +39,9 @@ class CountingServer:
         self._seen: Counter[str] = Counter()
         self._asked: set[str] = set()
         self._bytes: Counter[str] = Counter()
-        self._application: Any = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server("127.0.0.1", 0, self._count, threaded=True)
-        self._backend = s3_backends[_ACCOUNT]["aws"]
+        self._application = s3_application()
+        self._server = listen(self._count)
+        self._backend = s3_backends[ACCOUNT]["aws"]
 
     @property
     def options(self) -> dict[str, str]:
@@ -58,7 +55,7 @@ class CountingServer:
 
     def load(self, folder: Path, name: str) -> str:
         """Copy a folder into a new bucket behind the counter's back; return its address."""
-        self._backend.create_bucket(name, "us-east-1")
+        self._backend.create_bucket(name, REGION)
         for path in folder.rglob("*"):
             if path.is_file():
                 key = f"graph/{path.relative_to(folder).as_posix()}"
@@ -86,7 +83,7 @@ class CountingServer:
         listing = "list-type" in environ.get("QUERY_STRING", "")
         self._asked.add(environ["PATH_INFO"])
         self._seen["LIST" if listing else environ["REQUEST_METHOD"]] += 1
-        answer: Iterable[bytes] = self._application(environ, start_response)
+        answer = self._application(environ, start_response)
         for part in answer:
             self._bytes[environ["PATH_INFO"]] += len(part)
             yield part
@@ -107,7 +104,6 @@ class CountingServer:
 @contextmanager
 def counting_server() -> Iterator[CountingServer]:
     """Run a counting server for as long as the block lasts."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = CountingServer()
     thread = server.serve()
     try:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.graph_templates import Templates
 from tests.support.race_pool import Racers, racing
 from tests.support.s3 import Server, s3_server
 
@@ -24,6 +25,12 @@ def s3() -> Iterator[Server]:
     """Run one S3 server for all tests that want it."""
     with s3_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Keep graphs that tests build once and copy."""
+    return Templates(str(tmp_path_factory.mktemp("templates")))
 
 
 @pytest.fixture(params=["local", "s3"])

@@ -1,19 +1,20 @@
 """Keeps processes ready that run a function at the same moment, to see who wins.
 
-The processes are spawned, as users of Lance must, once for all tests: starting an interpreter takes
-longer than a race. They end when their connection closes, so none outlives the tests.
+The processes are started once for all tests, because that takes longer than a race. They end when
+their connection closes, so none outlives the tests.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerProcess
 from multiprocessing.synchronize import Barrier
 from typing import Any
+
+from tests.support.fork_server import CONTEXT
 
 TIMEOUT = 60
 """Seconds after which a racer that says nothing is a failure."""
@@ -34,7 +35,9 @@ class Racer:
 class Racers:
     """Processes that wait for something to do."""
 
-    def __init__(self, members: list[tuple[SpawnProcess, Connection]], barrier: Barrier) -> None:
+    def __init__(
+        self, members: list[tuple[ForkServerProcess, Connection]], barrier: Barrier
+    ) -> None:
         self._members = members
         self._barrier = barrier
 
@@ -56,14 +59,13 @@ class Racers:
 @contextmanager
 def racing(count: int) -> Iterator[Racers]:
     """Keep racers for as long as the block lasts."""
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(count)
-    members: list[tuple[SpawnProcess, Connection]] = []
+    barrier = CONTEXT.Barrier(count)
+    members: list[tuple[ForkServerProcess, Connection]] = []
     try:
         for number in range(count):
-            ours, theirs = context.Pipe()
+            ours, theirs = CONTEXT.Pipe()
             racer = Racer(number, barrier)
-            process = context.Process(target=_serve, args=(theirs, racer), daemon=True)
+            process = CONTEXT.Process(target=_serve, args=(theirs, racer), daemon=True)
             process.start()
             theirs.close()
             members.append((process, ours))

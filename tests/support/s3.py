@@ -10,18 +10,18 @@ import itertools
 import os
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 BUCKET = "graphs"
-_START_TIMEOUT = 30
+_PROGRAM = Path(__file__).with_name("moto_server.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server and the bucket the tests share."""
+    """A running server with the bucket `BUCKET`, and those that `fresh` names."""
 
     endpoint: str
     pid: int
@@ -53,15 +53,19 @@ class Server:
         return {**self.options, "allow_http": "true", "aws_virtual_hosted_style_request": "false"}
 
     def fresh(self) -> str:
-        """Return an address nothing was ever stored at."""
-        return f"s3://{BUCKET}/{next(self._numbers)}"
+        """Return an address in an empty bucket; moto lists a bucket by reading all its keys."""
+        return f"s3://{BUCKET}-{next(self._numbers)}/graph"
+
+    def fresh_folder(self) -> str:
+        """Return a folder of the shared bucket that nothing was ever stored in."""
+        return str(next(self._numbers))
 
 
 @contextmanager
 def s3_server(environment: Mapping[str, str] | None = None) -> Iterator[Server]:
     """Run a server with an empty bucket for as long as the block lasts."""
     process = subprocess.Popen(
-        [sys.executable, __file__, BUCKET],
+        [sys.executable, str(_PROGRAM), BUCKET],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -83,21 +87,3 @@ def s3_server(environment: Mapping[str, str] | None = None) -> Iterator[Server]:
             process.kill()
             process.wait()
         process.stdout.close()
-
-
-def _serve(bucket: str) -> None:
-    """Serve on a free loopback port, tell it, and end when the input does."""
-    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - only the server process needs it
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    request = urllib.request.Request(f"http://{host}:{port}/{bucket}", method="PUT")
-    urllib.request.urlopen(request, timeout=_START_TIMEOUT).close()
-    print(port, flush=True)
-    sys.stdin.read()
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    _serve(sys.argv[1])

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit import cleanup_lease
+from omnigraph.commit import cleanup_lease, publish
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.staged_commit import StagedCommit, new_commit_id
 from omnigraph.errors import Contention, NotFound, OmniError, VersionReclaimed
@@ -77,17 +77,23 @@ def _file_by_file(monkeypatch):
     monkeypatch.setattr(module, "DELETE_BATCH_FILES", 1)
 
 
+@pytest.fixture(autouse=True)
+def _retries_without_pauses(monkeypatch):
+    """No other process runs, so that a retry finds what the attempt before it found."""
+    monkeypatch.setattr(publish, "_FIRST_BACKOFF_SECONDS", 0)
+
+
 # --- names given meanwhile ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["branches", "tags"])
 @pytest.mark.parametrize("step", STEPS)
 def test_name_for_an_old_commit_is_refused_while_it_may_be_removed(graph, commits, step, what):
-    other, told = og.open(graph.uri), []
+    other, errors = og.open(graph.uri), []
     old = commits[1].id
-    at_step(graph, step, lambda: told.append(attempt(getattr(other, what).create, "late", old)))
+    at_step(graph, step, lambda: errors.append(attempt(getattr(other, what).create, "late", old)))
     run_cleanup(graph)
-    assert told in (["cleanup_running"], ["version_reclaimed"])
+    assert errors in (["cleanup_running"], ["version_reclaimed"])
     check(graph)
     with pytest.raises(VersionReclaimed):
         getattr(og.open(graph.uri), what).create("late", old)
@@ -221,11 +227,11 @@ def test_what_was_staged_too_long_ago_is_refused_while_it_may_be_removed(
     graph, commits, step, branch
 ):
     graph.branches.create("side")
-    other, told = og.open(graph.uri), []
+    other, errors = og.open(graph.uri), []
     prepared = prepare(other, Change("upsert", NOTE, {"n": {"text": "late"}}), branch=branch)
-    at_step(graph, step, lambda: told.append(attempt(publish_prepared, other, prepared)))
+    at_step(graph, step, lambda: errors.append(attempt(publish_prepared, other, prepared)))
     run_cleanup(graph)
-    assert told == ["stage_expired"]
+    assert errors == ["stage_expired"]
     assert attempt(publish_prepared, other, prepared) == "stage_expired"
     assert check(graph)[branch][NOTE]["n"]["text"] == "3"
 
@@ -270,7 +276,7 @@ def test_long_operation_under_an_intent_keeps_all_it_wrote_since_it_began(graph,
     commit_id = new_commit_id()
     intent = intents.begin("main", None, StagedCommit(id=commit_id, operation="load"))
     prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "long"}}), commit_id=commit_id)
-    run_cleanup(og.open(graph.uri))  # the intent does not tell yet what is staged
+    run_cleanup(og.open(graph.uri))  # the intent does not list yet what is staged
     intents.update(intent, prepared.staged, complete=True)
     publish_prepared(graph, prepared)
     intents.end(intent)
