@@ -15,6 +15,7 @@ from tests.support.changes import read_state, said
 from tests.support.embedding import MOCK
 from tests.support.surfaces import record
 
+pytestmark = pytest.mark.usefixtures("default_settings")
 EVERY = [case.name for case in CASES if "ndjson" in case.on]
 CHOSEN = EVERY if os.environ.get("PIPELINE_CASES") == "all" else EVERY[4::17]
 """Each takes a second or more, so the default suite runs some; `make soak` runs all."""

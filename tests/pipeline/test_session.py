@@ -53,7 +53,7 @@ def test_running_session_is_returned_and_another_master_refused(spark):
 
 def test_defaults_fit_this_machine_and_settings_win_over_them(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "4"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.conf.get("spark.driver.memory") == "1g"
 
 

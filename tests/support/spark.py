@@ -8,9 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from omnigraph import pipeline
+from tests.support.small_spark_session import INTERPRETED
 
 CONFIG = {
-    "spark.sql.shuffle.partitions": "4",
+    **INTERPRETED,
+    "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
 }
 
