@@ -165,7 +165,7 @@ def test_nodes_without_a_key_are_known_by_their_ids(spark, graph):
         ),
     ],
 )
-def test_what_cannot_be_done_is_told_and_nothing_changes(spark, graph, asked, code, told):
+def test_invalid_analysis_is_refused_and_changes_nothing(spark, graph, asked, code, told):
     plain = {"algorithm": "pagerank", "edges": ("Knows",), "into": "Person.rank", "options": {}}
     before = graph.snapshot().commit_id
     with pytest.raises((InvalidInput, NotFound), match=told) as error:

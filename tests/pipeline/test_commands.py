@@ -45,7 +45,7 @@ def test_a_query_prints_the_same_rows(spark, graph):
         run(*words, "--engine", "spark", "--timeout", "3")
 
 
-def test_upkeep_and_export_tell_what_they_did(spark, graph, tmp_path):
+def test_maintenance_and_export_report_their_results(spark, graph, tmp_path):
     assert "fragments 3 -> 1" in run("optimize", graph.uri, "--engine", "spark")
     assert json.loads(run("verify", graph.uri, "--engine", "spark", "--json"))["ok"]
     told = run(

@@ -79,7 +79,7 @@ def check_loaded(graph, at="main"):
 
 
 @pytest.mark.parametrize("step", PIPELINES)
-def test_a_killed_pipeline_goes_on_or_leaves_nothing(quick, graves, step):
+def test_killed_pipeline_is_resumed_or_leaves_nothing(quick, graves, step):
     tmp_path, before = graves[0] / f"pipeline {step}", graves[1][f"pipeline {step}"]
     for copy in ("aborted", "recovered"):
         shutil.copytree(tmp_path / "graph", tmp_path / copy)
@@ -146,7 +146,7 @@ def check_aborted(graph, run, before, step):
 
 
 @pytest.mark.parametrize("step", LOADS)
-def test_a_killed_load_is_given_up_and_the_next_one_is_right(quick, graves, step):
+def test_killed_load_is_aborted_and_the_next_load_succeeds(quick, graves, step):
     place, before = graves[0] / f"load {step}", graves[1][f"load {step}"]
     graph = opened(place / "graph")
     [run] = graph.pipeline.status()

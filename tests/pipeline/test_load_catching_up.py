@@ -173,7 +173,7 @@ def test_a_load_that_is_overtaken_has_the_verdict_of_one_that_comes_later(spark,
         ('insert Person { name: "nobody" }', 2, [("a", "nobody"), ("a", "p1")]),
     ],
 )
-def test_rows_stay_rejected_unless_who_won_makes_them_right(
+def test_rows_stay_rejected_unless_the_winner_makes_them_valid(
     spark, graphs, text, validations, known
 ):
     rows = [("a", 1, "a@x"), ("b", 2, "1@x"), ("c", 3, None)]

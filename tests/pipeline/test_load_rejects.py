@@ -125,7 +125,7 @@ def test_a_load_without_one_good_row_fails(spark, graph):
         load(graph, [people(spark, BAD_PEOPLE[1:2] * 2)], spark, on_violation="reject")
 
 
-def test_what_no_row_can_mend_makes_a_load_fail(spark, graph):
+def test_violation_of_no_single_row_fails_the_load(spark, graph):
     graph.load({"Town": [{"name": "x"}], "Lives": [{"from": "old", "to": "x"}]})
     with pytest.raises(ValidationFailed, match="src 'old' not found in Person"):
         load(graph, [people(spark)], spark, on_violation="reject", mode="overwrite")

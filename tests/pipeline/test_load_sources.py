@@ -82,7 +82,7 @@ def test_good_sources_of_every_kind_are_loaded(spark, tmp_path):
     assert len(state["Knows"]) == 99
 
 
-def test_drifted_and_half_written_files_are_told_by_name(spark, tmp_path):
+def test_drifted_and_truncated_files_are_reported_by_name(spark, tmp_path):
     folder = tmp_path / "people"
     folder.mkdir()
     pq.write_table(TABLE, folder / "1.parquet")

@@ -38,9 +38,7 @@ def template(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_a_change_has_the_verdict_it_has_in_one_process(
-    spark, template, tmp_path, monkeypatch, name
-):
+def test_load_on_spark_has_the_verdict_of_one_process(spark, template, tmp_path, monkeypatch, name):
     monkeypatch.setattr(parts, "SPLIT_BYTES", 120)
     case = BY_NAME[name]
     graphs = {}

@@ -197,7 +197,7 @@ edges:
     assert rows(found, 1, "from", "to") == [("1", "2"), ("2", "3")]
 
 
-def test_what_spark_does_not_accept_is_told_with_its_line(ready, tmp_path):
+def test_invalid_expression_is_reported_with_its_line(ready, tmp_path):
     (tmp_path / "s.csv").write_text("imo,name,when\n1,a,b\n")
     with pytest.raises(PipelineError) as refused:
         ready("""sources:
@@ -256,7 +256,7 @@ def test_files_whose_columns_differ_are_refused(ready, tmp_path):
     assert "header" in message
 
 
-def test_a_plan_tells_what_would_happen(ready, tmp_path, graph):
+def test_plan_shows_the_run_without_running_it(ready, tmp_path, graph):
     (tmp_path / "s.csv").write_text("imo,name\n1,a\n1,b\n2\n")
     (tmp_path / "pipeline.yaml").write_text("""version: 1
 sources: {s: {csv: s.csv}}

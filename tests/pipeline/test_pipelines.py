@@ -52,7 +52,7 @@ def people(spark, tmp_path):
     return graph
 
 
-def test_articles_arrive_by_a_branch_and_what_is_wrong_stays_outside(spark, tmp_path):
+def test_articles_are_merged_from_a_branch_and_invalid_rows_rejected(spark, tmp_path):
     shutil.copytree(LIBRARY, tmp_path / "library")
     graph = og.init(tmp_path / "graph", LIBRARY / "schema.pg").as_actor("act-ada")
     graph.load(LIBRARY / "data.ndjson")
@@ -217,7 +217,7 @@ nodes: {Person: {source: people}}
         ("damage", r"a source cannot be read: repair or remove the file, and run it again"),
     ],
 )
-def test_files_that_cannot_be_read_together_are_told_and_change_nothing(
+def test_files_that_cannot_be_read_together_are_reported_and_change_nothing(
     people, tmp_path, harm, said
 ):
     (tmp_path / "p.yaml").write_text(DRIFT)
@@ -240,7 +240,7 @@ def test_files_that_cannot_be_read_together_are_told_and_change_nothing(
     assert people.verify().ok
 
 
-def test_what_is_left_after_the_commit_is_done_by_a_resumed_run(people, tmp_path):
+def test_resumed_run_completes_the_steps_after_the_commit(people, tmp_path):
     (tmp_path / "people.csv").write_text("name,age\nAda,36\nBob\n")
     rules = "on_violation: reject\nbranch: {name: load}\npublish: {merge_into: main}\n"
     (tmp_path / "p.yaml").write_text(PEOPLE + rules)

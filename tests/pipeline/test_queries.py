@@ -125,7 +125,7 @@ def test_a_frame_has_the_rows_and_types_of_the_result(spark, people):
     ]
 
 
-def test_a_frame_stays_at_the_state_it_was_asked_of(spark, people):
+def test_frame_keeps_the_snapshot_of_its_query(spark, people):
     branch = people.branch("later", create=True)
     read = "query q() { match { $p: Person } return { $p.name } order { $p.name } }"
     frame = branch.query(read, engine="spark")
@@ -135,7 +135,7 @@ def test_a_frame_stays_at_the_state_it_was_asked_of(spark, people):
     assert people.query(read, at="main", engine="spark").count() == 4
 
 
-def test_storage_leaves_out_what_a_query_does_not_want(quick, people):
+def test_storage_skips_rows_that_a_query_does_not_need(quick, people):
     asked = []
     read = """query q($n: U64) {
       match { $a: Person { name: "ada" }  $a knows $b  $b.age >= $n  $b.name in ["bob", "cy"]
@@ -169,7 +169,7 @@ def test_storage_leaves_out_what_a_query_does_not_want(quick, people):
         ),
     ],
 )
-def test_what_spark_cannot_do_is_refused_before_anything_is_read(people, body, names):
+def test_unsupported_query_is_refused_before_anything_is_read(people, body, names):
     read = f"query q() {{ match {{ $p: Person {body} }} return {{ $p.name }} }}"
     with pytest.raises(InvalidInput, match="engine='local'") as told:
         people.query(read, engine="spark")

@@ -31,13 +31,13 @@ def parts(tmp_path_factory):
     return graph
 
 
-def test_frames_hold_what_export_tells_for_every_type(spark, parts):
+def test_frames_equal_the_export_of_every_type(spark, parts):
     for name in ("Part", "Fits"):
         frame = pipeline.read(spark, parts, name, columns=columns_of(parts, name))
         assert told(frame) == exported(parts, name)
 
 
-def test_frames_of_generated_graphs_hold_what_export_tells(spark, tmp_path):
+def test_frames_of_generated_graphs_equal_their_export(spark, tmp_path):
     for seed in (1, 2, 3):
         sample = some_sample(Random(seed))
         graph = og.init(tmp_path / str(seed), sample.schema)
@@ -163,7 +163,7 @@ def test_frame_used_with_several_filters_in_one_query_answers_each(pushing, part
     assert {row.id: row.i for row in one.union(two).select("id", "i").collect()} == ids
 
 
-def test_filters_that_storage_answers_are_not_asked_of_rows_again(parts):
+def test_filters_that_storage_answers_are_not_applied_again(parts):
     snapshot = parts.snapshot()
     found = pin_table(parts._manifest, snapshot, "Part")
     negated = Not(EqualTo(("s",), "a"))
@@ -221,7 +221,7 @@ def test_conditions_reach_storage_through_a_frame(spark, parts):
     assert expected
 
 
-def test_conditions_that_cannot_be_used_are_all_told(spark, parts):
+def test_invalid_conditions_are_all_reported(spark, parts):
     where = [
         ("x", "=", 1),
         ("i", "is", 1),
@@ -281,7 +281,7 @@ def test_states_are_named_by_branch_tag_commit_and_time(spark, tmp_path):
     assert told(pipeline.read(spark, graph.branch("side"), "Ship"))["Ada"]["tons"] == 3
 
 
-def test_wrong_options_are_told_before_anything_runs(spark, parts):
+def test_invalid_options_are_reported_before_anything_runs(spark, parts):
     with pytest.raises(NotFound, match="did you mean `Part`") as caught:
         pipeline.read(spark, parts, "Parts")
     assert caught.value.code == "unknown_type"
@@ -329,7 +329,7 @@ def test_empty_type_is_an_empty_frame(spark, tmp_path):
     assert frame.columns == ["id", "name"]
 
 
-def test_version_that_was_cleaned_up_is_told(tmp_path):
+def test_reading_a_reclaimed_version_raises(tmp_path):
     graph = og.init(tmp_path / "graph", "node Ship { name: String @key }")
     graph.load({"Ship": [{"name": "Ada"}]})
     found = pin_table(graph._manifest, graph.snapshot(), "Ship")

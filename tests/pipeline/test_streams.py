@@ -197,7 +197,7 @@ def test_rows_of_a_stream_are_the_changes_of_the_feed(spark, graph, tmp_path):
             )
 
 
-def test_a_server_that_is_too_busy_is_asked_again():
+def test_stream_start_is_retried_while_the_server_is_busy():
     class Busy:
         starts = 0
 
@@ -216,7 +216,7 @@ def test_a_server_that_is_too_busy_is_asked_again():
     assert (told.value.code, writer.starts) == ("stream_not_started", streams.MAX_STARTS)
 
 
-def test_what_cannot_flow_is_told(spark, graph, copy, tmp_path):
+def test_invalid_stream_is_refused(spark, graph, copy, tmp_path):
     options = pipeline.StreamOptions(checkpoint=str(tmp_path / "check"), trigger=NOW)
     rows = spark.readStream.format("rate").load()
     with pytest.raises(InvalidInput, match="set `type_name`") as told:

@@ -76,7 +76,7 @@ def coverage(graph):
     ]
 
 
-def test_optimize_on_spark_leaves_what_optimize_leaves(spark, tmp_path):
+def test_optimize_on_spark_has_the_result_of_optimize(spark, tmp_path):
     ours, theirs = some_graph(tmp_path / "one"), some_graph(tmp_path / "two")
     before = list(theirs.export())
     here, there = ours.optimize(), theirs.optimize(engine="spark")
@@ -105,7 +105,7 @@ def test_an_index_of_many_fragments_is_built_in_pieces_and_put_together(
     assert graph.verify().ok
 
 
-def test_verify_on_spark_tells_what_verify_tells(spark, tmp_path):
+def test_verify_on_spark_has_the_report_of_verify(spark, tmp_path):
     graph = some_graph(tmp_path / "g")
     whole = graph.verify(engine="spark")
     assert whole.ok
@@ -159,7 +159,7 @@ def test_parts_of_lines_are_the_lines_of_export(graph, tmp_path, engine):
     assert sorted(lines) == sorted(graph.export())
 
 
-def test_parts_of_parquet_hold_what_one_file_does(graph, tmp_path, engine):
+def test_parquet_parts_have_the_rows_of_one_file(graph, tmp_path, engine):
     graph.export_parquet(tmp_path / "whole")
     graph.export_parts(tmp_path / "parts", types=["Note"], engine=engine)
     found = pa.concat_tables(map(pq.read_table, files(tmp_path / "parts", "node-Note")))
