@@ -59,13 +59,13 @@ with pipeline.session(master, memory="512m", config=config) as spark:
     checkpoint, now = facts["checkpoint"], {"availableNow": True}
     for _ in range(2 if master.startswith("sc:") else 1):
         changes = pipeline.read_changes(spark, graph, start="beginning")
-        told = pipeline.StreamOptions(checkpoint=checkpoint + "/changes", trigger=now)
-        pipeline.stream_into(changes, copy, told).awaitTermination()
+        stream = pipeline.StreamOptions(checkpoint=checkpoint + "/changes", trigger=now)
+        pipeline.stream_into(changes, copy, stream).awaitTermination()
         rows = spark.readStream.schema("name string, tons bigint").json(facts["rows"])
-        told = pipeline.StreamOptions(
+        stream = pipeline.StreamOptions(
             checkpoint=checkpoint + "/rows", type_name="Ship", branch="rows", trigger=now
         )
-        pipeline.stream_into(rows, copy, told).awaitTermination()
+        pipeline.stream_into(rows, copy, stream).awaitTermination()
 
     # A pipeline.
     report = og.open(facts["library"]).pipeline.run(facts["file"])

@@ -176,8 +176,8 @@ def test_each_text_is_embedded_once_and_unchanged_texts_not_again(spark, tmp_pat
     changed = [*NOTES[:38], ("n38", "other words"), ("new", "new words"), ("newer", "new words")]
     report = graph.pipeline.run(write(tmp_path, changed))
     assert texts_asked(service) == {"other words": 1, "new words": 1}
-    [told] = report.embedded
-    assert told["properties"] == [
+    [summary] = report.embedded
+    assert summary["properties"] == [
         {"name": "about", "embedded": 3, "kept": 38, "texts": 2},
         {"name": "near", "embedded": 2, "kept": 39, "texts": 2},
     ]

@@ -23,7 +23,7 @@ from tests.support.spark_kills import (
     killed,
     made,
     opened,
-    told,
+    rejected_rows,
 )
 
 SOAK = bool(os.environ.get("SOAK_SECONDS"))
@@ -97,7 +97,7 @@ def test_killed_pipeline_is_resumed_or_leaves_nothing(quick, graves, step):
     report = graph.pipeline.resume(run.id)
     assert (report.run, report.state, report.repeated) == (run.id, "finished", False)
     assert (report.given, report.accepted, report.rejected) == (8, 4, 4)
-    assert told(report.rejects) == REJECTS
+    assert rejected_rows(report.rejects) == REJECTS
     assert report.merge["branch_deleted"] is True
     check_loaded(graph)
     assert all(person["v"] for person in read_state(graph)["Person"].values())
@@ -117,7 +117,7 @@ def test_killed_pipeline_is_resumed_or_leaves_nothing(quick, graves, step):
         assert graph.snapshot().commit_id == head
 
     check_aborted(opened(tmp_path / "aborted"), run, before, step)
-    # Recovery takes the run for dead; whoever aborts it then takes nothing that is published.
+    # Recovery takes the run for dead; an abort after that keeps what is published.
     graph = opened(tmp_path / "recovered")
     graph.recover(stale_after=timedelta())
     state = graph.pipeline.abort(run.id).state

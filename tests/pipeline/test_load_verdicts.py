@@ -48,8 +48,8 @@ def test_load_on_spark_has_the_verdict_of_one_process(spark, template, tmp_path,
     catalog = graphs["local"].snapshot().catalog
     file = tmp_path / "rows.ndjson"
     file.write_text("".join(record(catalog, put) + "\n" for put in case.steps))
-    told = {engine: verdict(graph, file, case, engine) for engine, graph in graphs.items()}
-    assert told["spark"] == told["local"]
+    verdicts = {engine: verdict(graph, file, case, engine) for engine, graph in graphs.items()}
+    assert verdicts["spark"] == verdicts["local"]
     states = {engine: without_new_ids(read_state(graph)) for engine, graph in graphs.items()}
     assert states["spark"] == states["local"]
     assert graphs["spark"].verify().ok

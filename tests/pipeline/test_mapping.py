@@ -51,7 +51,7 @@ def rows(ready, place=0, *names):
     return sorted((tuple(row[name] for name in names) for row in found), key=repr)
 
 
-def told(refused):
+def problems(refused):
     return [
         (str(d.code), d.location.rpartition("/")[2], d.message) for d in refused.value.diagnostics
     ]
@@ -215,7 +215,7 @@ nodes:
 edges:
   On: {source: bad}
 """)
-    found = {(code, place): message for code, place, message in told(refused)}
+    found = {(code, place): message for code, place, message in problems(refused)}
     unparsed = found.pop(("Y402", "pipeline.yaml:9:35"))
     assert unparsed.startswith("Spark rejected `upper(name`: Syntax error")
     unfinished = found.pop(("Y402", "pipeline.yaml:11:18"))
@@ -251,7 +251,7 @@ def test_files_whose_columns_differ_are_refused(ready, tmp_path):
     (tmp_path / "b.csv").write_text("name,imo\nb,2\n")
     with pytest.raises(PipelineError) as refused:
         ready("sources: {s: {csv: [a.csv, b.csv]}}\nnodes: {Ship: {source: s}}\n")
-    [(code, place, message)] = told(refused)
+    [(code, place, message)] = problems(refused)
     assert (code, place) == ("Y401", "pipeline.yaml:2:21")
     assert "header" in message
 

@@ -18,7 +18,7 @@ from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.filters import apply_conditions, stored_filter
 from omnigraph.pipeline.pinned import manifest_at, pin_table
 from omnigraph.storage.scan import group_fragments
-from tests.support.frames import exported, told
+from tests.support.frames import exported, rows_by_id
 from tests.support.generated_graphs import some_sample
 from tests.support.typed_graph import PARTS, columns_of, fill
 
@@ -34,7 +34,7 @@ def parts(tmp_path_factory):
 def test_frames_equal_the_export_of_every_type(spark, parts):
     for name in ("Part", "Fits"):
         frame = pipeline.read(spark, parts, name, columns=columns_of(parts, name))
-        assert told(frame) == exported(parts, name)
+        assert rows_by_id(frame) == exported(parts, name)
 
 
 def test_frames_of_generated_graphs_equal_their_export(spark, tmp_path):
@@ -46,7 +46,7 @@ def test_frames_of_generated_graphs_equal_their_export(spark, tmp_path):
         for name, type_ in [*catalog.nodes.items(), *catalog.edges.items()]:
             ends = ["from", "to"] if name in catalog.edges else []
             frame = pipeline.read(spark, graph, name, columns=["id", *ends, *type_.properties])
-            assert told(frame) == exported(graph, name), (seed, name)
+            assert rows_by_id(frame) == exported(graph, name), (seed, name)
 
 
 def test_properties_called_like_ends_stand_beside_them(spark, tmp_path):
@@ -255,9 +255,9 @@ def test_frame_stays_as_it_was_while_others_commit(spark, tmp_path):
     loose = reader.schema("id string, tons long").load(graph.uri)
     graph.load({"Ship": [{"name": "Ada", "tons": 2}, {"name": "Bee", "tons": 3}]})
     graph.optimize()
-    assert [told(frame)["Ada"]["tons"] for frame in frames] == [1, 1]
-    assert {len(told(frame)) for frame in frames} == {1}
-    assert told(loose) == {"Ada": {"id": "Ada", "tons": 2}, "Bee": {"id": "Bee", "tons": 3}}
+    assert [rows_by_id(frame)["Ada"]["tons"] for frame in frames] == [1, 1]
+    assert {len(rows_by_id(frame)) for frame in frames} == {1}
+    assert rows_by_id(loose) == {"Ada": {"id": "Ada", "tons": 2}, "Bee": {"id": "Bee", "tons": 3}}
 
 
 def test_states_are_named_by_branch_tag_commit_and_time(spark, tmp_path):
@@ -278,7 +278,7 @@ def test_states_are_named_by_branch_tag_commit_and_time(spark, tmp_path):
     assert tons(tag="old") == tons(at="old") == tons(commit=first.id) == tons(at=first.id) == [1]
     when = first.created_at.isoformat()
     assert tons(timestamp=when) == tons(branch="side", timestamp=when) == [1]
-    assert told(pipeline.read(spark, graph.branch("side"), "Ship"))["Ada"]["tons"] == 3
+    assert rows_by_id(pipeline.read(spark, graph.branch("side"), "Ship"))["Ada"]["tons"] == 3
 
 
 def test_invalid_options_are_reported_before_anything_runs(spark, parts):
@@ -344,7 +344,7 @@ def test_graph_in_a_bucket_is_read_like_one_in_a_folder(spark, s3):
     uri = s3.fresh()
     graph = og.init(uri, "node Ship { name: String @key }", storage_options=s3.options)
     graph.load({"Ship": [{"name": "Ada"}, {"name": "Bee"}]})
-    assert set(told(pipeline.read(spark, graph, "Ship"))) == {"Ada", "Bee"}
+    assert set(rows_by_id(pipeline.read(spark, graph, "Ship"))) == {"Ada", "Bee"}
     options = {f"storage.{name}": value for name, value in s3.options.items()}
     reader = spark.read.format("omnigraph").options(type="Ship", **options)
-    assert set(told(reader.load(uri).where("name = 'Bee'"))) == {"Bee"}
+    assert set(rows_by_id(reader.load(uri).where("name = 'Bee'"))) == {"Bee"}

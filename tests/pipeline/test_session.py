@@ -144,10 +144,10 @@ def test_warming_up_makes_an_archive_that_the_next_session_uses(tmp_path):
     command = [sys.executable, "-m", "omnigraph.cli", "pipeline", "warmup", "--json"]
     run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=4 * LONG)
     assert run.returncode == 0, run.stderr
-    told = json.loads(run.stdout)
-    archive = Path(told["archive"])
+    report = json.loads(run.stdout)
+    archive = Path(report["archive"])
     assert archive.parent == tmp_path / "omnigraph" / "spark"
-    assert told["bytes"] > archive.stat().st_size > 0
+    assert report["bytes"] > archive.stat().st_size > 0
     uses = (
         "maps = open(f'/proc/{sessions._machine.process.pid}/maps').read()\n"
         f"print({str(archive)!r} in maps, spark.range(7).count())"

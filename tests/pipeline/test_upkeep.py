@@ -120,9 +120,9 @@ def test_verify_on_spark_finds_the_same_damage(spark, tmp_path, damage):
         victim.unlink()
     else:
         victim.write_bytes(b"\0" * victim.stat().st_size)
-    told = og.open(tmp_path / "g").verify(engine="spark")
-    assert not told.ok
-    assert told.to_json() == og.open(tmp_path / "g").verify().to_json()
+    report = og.open(tmp_path / "g").verify(engine="spark")
+    assert not report.ok
+    assert report.to_json() == og.open(tmp_path / "g").verify().to_json()
 
 
 # --- export ------------------------------------------------------------------------------------
@@ -181,9 +181,9 @@ def test_parts_of_csv_are_read_back_by_load(graph, tmp_path, engine):
 
 def test_parts_are_written_into_an_empty_folder_only(graph, tmp_path):
     (tmp_path / "mine").write_text("x")
-    with pytest.raises(InvalidInput, match="is not empty") as told:
+    with pytest.raises(InvalidInput, match="is not empty") as refused:
         graph.export_parts(tmp_path)
-    assert told.value.code == "export_folder_not_empty"
+    assert refused.value.code == "export_folder_not_empty"
     with pytest.raises(InvalidInput, match="'xml'; use one of parquet, csv, ndjson"):
         graph.export_parts(tmp_path / "other", format="xml")
     with pytest.raises(InvalidInput, match="'flink'; it is one of local, spark"):

@@ -14,7 +14,7 @@ from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.pipeline.scratch import ScratchFiles
 from omnigraph.write import ValidationFailed
-from tests.support.frames import exported, told
+from tests.support.frames import exported, rows_by_id
 from tests.support.typed_graph import PARTS, columns_of, fill
 
 SHIPS = """
@@ -201,7 +201,7 @@ def test_graph_in_a_bucket_is_written_like_one_in_a_folder(spark, s3):
     pipeline.write(frame.selectExpr("name", "tons + 1 as tons"), graph, "Ship", mode="merge")
     assert tons(graph) == {"Ada": 2, "Bee": 3}
     assert list(graph._manifest.objects.list("_scratch")) == []
-    assert set(told(pipeline.read(spark, graph, "Ship"))) == {"Ada", "Bee"}
+    assert set(rows_by_id(pipeline.read(spark, graph, "Ship"))) == {"Ada", "Bee"}
 
 
 POLICY = """

@@ -38,10 +38,12 @@ def default_settings(spark: SparkSession) -> Iterator[SparkSession]:
 
 @contextmanager
 def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name) for name in settings}
+    before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     yield
     for name, old in before.items():
-        assert old is not None
-        spark.conf.set(name, old)
+        if old is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, old)
