@@ -8,6 +8,7 @@ SECONDS_ ?= 600
 VENV  := .venv
 PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
+JAVA  := build/java/spark.jsa
 UV    := build/uv/bin/uv
 UV_VERSION := 0.13.7
 
@@ -25,7 +26,7 @@ demo: $(READY) ## Show what omnigraph does, on sample data
 	@$(PY) demo/run.py $(ARGS)
 
 # One process more than there are cores: tests that start servers and Spark wait a good deal.
-test: check ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
+test: check $(JAVA) ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
 	$(PY) -m pytest -n $$($(PY) -c "import os; print(os.cpu_count() + 1)") \
 	  --dist loadscope --no-loadscope-reorder $(ARGS)
 
@@ -54,7 +55,7 @@ LONG = SOAK_SECONDS=$(SECONDS_) PIPELINE_CASES=all DAMAGES=250 CSV_EXIT_RUNS=40 
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder --durations=25
 
 soak: SECONDS_ = 120
-soak: $(READY) ## Everything long: kills, races, damages, 5,000 branches, a loaded server (SECONDS_=120 each)
+soak: $(READY) $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a loaded server (SECONDS_=120 each)
 	@failed=; run() { echo "$$*"; env $(LONG) "$$@" || failed="$$failed\n  $$*"; }; \
 	run $(PY) -m pytest -s tests/unit/query/test_time_limits.py tests/unit/query/test_compiling.py; \
 	run $(PY) -m tests.server.soak --seconds $$((2 * $(SECONDS_))) --out build/soak-server.json; \
@@ -119,6 +120,11 @@ $(READY): requirements.lock pyproject.toml
 	@$(PY) -m pip install --quiet --no-deps --no-build-isolation -e .
 	@broken=$$($(PY) -m pip check) || { echo "$$broken"; echo "requirements.lock is behind pyproject.toml: run make lock."; exit 1; } >&2
 	@echo '$(CURDIR)' > $@
+
+# Sessions of Spark start in a third of the time with it.
+$(JAVA): $(READY)
+	@echo "Creating the class archive of Java for the tests; this happens once."
+	@$(PY) -m tests.support.java_runtime
 
 $(UV):
 	@$(find_python); "$$python" -m venv --clear build/uv

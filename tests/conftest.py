@@ -4,12 +4,14 @@ import os
 
 from hypothesis import settings
 
+from tests.support.java_runtime import use_short_lived_jvms
+
 pytest_plugins = [
     "tests.support.time_report",
     "tests.support.graph_locations",
+    "tests.support.small_spark_session",
     "tests.support.spark",
     "tests.support.spark_cluster",
-    "tests.support.small_spark_session",
 ]
 
 # Commands that are slow on a busy machine print what they print on an idle one.
@@ -17,6 +19,8 @@ os.environ.setdefault("OMNIGRAPH_PROGRESS_SECONDS", "0")
 # The key of a service would choose that service: no text of a test leaves the machine.
 for name in ("OPENROUTER_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
     os.environ.pop(name, None)
+
+use_short_lived_jvms()
 
 # A busy machine is no failure: time is measured by `make bench`, not by property tests.
 settings.register_profile("suite", deadline=None, derandomize=True)

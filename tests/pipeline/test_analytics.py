@@ -96,8 +96,8 @@ def test_pagerank_is_stored_on_a_branch_and_is_the_same_every_time(spark, graph,
     assert (done.nodes, done.rounds, done.loaded.branch_created) == (30, 3, True)
     assert graph.snapshot().commit_id == before, "main is as it was"
     commit = graph.commits.list("ranks")[0]
-    told = "pagerank over Knows into Person.rank"
-    assert (commit.id, commit.message) == (done.loaded.commit.id, told)
+    message = "pagerank over Knows into Person.rank"
+    assert (commit.id, commit.message) == (done.loaded.commit.id, message)
     read = "query q() { match { $n: Person } return { count($n.kind) as n } }"
     assert graph.query(read, at="ranks").rows == [{"n": 30}], "other properties stay"
     run(graph, "pagerank", "Person.rank", "again", iterations=3)
@@ -147,7 +147,7 @@ def test_nodes_without_a_key_are_known_by_their_ids(spark, graph):
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "told"),
+    ("arguments", "code", "message"),
     [
         ({"algorithm": "closeness"}, "analysis_unknown", "one of pagerank, components"),
         ({"into": "rank"}, "analysis_target_invalid", "must be Type.property, got 'rank'"),
@@ -165,10 +165,10 @@ def test_nodes_without_a_key_are_known_by_their_ids(spark, graph):
         ),
     ],
 )
-def test_what_cannot_be_done_is_told_and_nothing_changes(spark, graph, asked, code, told):
+def test_invalid_analysis_is_refused_and_changes_nothing(spark, graph, arguments, code, message):
     plain = {"algorithm": "pagerank", "edges": ("Knows",), "into": "Person.rank", "options": {}}
     before = graph.snapshot().commit_id
-    with pytest.raises((InvalidInput, NotFound), match=told) as error:
-        pipeline.analyze(graph, pipeline.Analysis(**{**plain, **asked}))
+    with pytest.raises((InvalidInput, NotFound), match=message) as error:
+        pipeline.analyze(graph, pipeline.Analysis(**{**plain, **arguments}))
     assert error.value.code == code
     assert graph.snapshot().commit_id == before

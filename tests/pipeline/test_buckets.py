@@ -63,7 +63,7 @@ NAMES = ["s", "c", "addr", "referred", "number", "touched"]
 
 
 @given(FEW, FEW, FEW, st.sets(st.text("ab", max_size=3)), FEW, st.integers(1, 5))
-def test_buckets_add_up_to_what_all_ids_do(rows, ends, counted, committed, moved, count):
+def test_buckets_add_up_to_the_result_over_all_ids(rows, ends, counted, committed, moved, count):
     addresses = {id_: (number << 32) + 2**60 + 1 for number, id_ in enumerate(sorted(committed))}
     given_ = [rows, ends, counted, sorted(committed), moved]
     buckets = [[] for _ in range(count)]

@@ -59,13 +59,13 @@ with pipeline.session(master, memory="512m", config=config) as spark:
     checkpoint, now = facts["checkpoint"], {"availableNow": True}
     for _ in range(2 if master.startswith("sc:") else 1):
         changes = pipeline.read_changes(spark, graph, start="beginning")
-        told = pipeline.StreamOptions(checkpoint=checkpoint + "/changes", trigger=now)
-        pipeline.stream_into(changes, copy, told).awaitTermination()
+        stream = pipeline.StreamOptions(checkpoint=checkpoint + "/changes", trigger=now)
+        pipeline.stream_into(changes, copy, stream).awaitTermination()
         rows = spark.readStream.schema("name string, tons bigint").json(facts["rows"])
-        told = pipeline.StreamOptions(
+        stream = pipeline.StreamOptions(
             checkpoint=checkpoint + "/rows", type_name="Ship", branch="rows", trigger=now
         )
-        pipeline.stream_into(rows, copy, told).awaitTermination()
+        pipeline.stream_into(rows, copy, stream).awaitTermination()
 
     # A pipeline.
     report = og.open(facts["library"]).pipeline.run(facts["file"])
@@ -164,7 +164,7 @@ with pipeline.session(master, memory="512m", config=config) as spark:
 """
 
 
-def test_a_cluster_that_loses_workers_or_repeats_tasks_loads_once(spark_master, tmp_path):
+def test_cluster_that_loses_workers_or_repeats_tasks_loads_once(spark_master, tmp_path):
     graph = og.init(tmp_path / "graph", PEOPLE)
     command = [sys.executable, "-c", MISFORTUNES, spark_master, graph.uri, str(tmp_path), *HARMS]
     run = subprocess.run(command, capture_output=True, text=True, timeout=LONG, cwd=ROOT)
@@ -182,7 +182,7 @@ def test_a_cluster_that_loses_workers_or_repeats_tasks_loads_once(spark_master, 
 
 
 @pytest.mark.parametrize("kind", ["spark_master", "spark_remote"])
-def test_a_cluster_does_what_one_process_does(request, s3, tmp_path, monkeypatch, kind):
+def test_cluster_has_the_results_of_one_process(request, s3, tmp_path, monkeypatch, kind):
     master = request.getfixturevalue(kind)
     graph, copy = (og.init(s3.fresh(), SCHEMA, storage_options=s3.options) for _ in range(2))
     graph.load({"Ship": [{"name": "Ada", "tons": 1}]})

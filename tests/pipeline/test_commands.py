@@ -45,14 +45,14 @@ def test_a_query_prints_the_same_rows(spark, graph):
         run(*words, "--engine", "spark", "--timeout", "3")
 
 
-def test_upkeep_and_export_tell_what_they_did(spark, graph, tmp_path):
+def test_maintenance_and_export_report_their_results(spark, graph, tmp_path):
     assert "fragments 3 -> 1" in run("optimize", graph.uri, "--engine", "spark")
     assert json.loads(run("verify", graph.uri, "--engine", "spark", "--json"))["ok"]
-    told = run(
+    output = run(
         *("export", graph.uri, "--engine", "spark", "--parts", tmp_path / "out"),
         *("--format", "ndjson", "--json"),
     )
-    assert json.loads(told)["entities"] == {"edge:Knows": 2, "node:Person": 3}
+    assert json.loads(output)["entities"] == {"edge:Knows": 2, "node:Person": 3}
     [part] = (tmp_path / "out" / "node-Person").iterdir()
     assert part.read_text().splitlines() == list(graph.export(types=["Person"]))
 
@@ -70,8 +70,8 @@ def test_a_run_reports_its_stages_and_tasks_while_it_works(spark, graph, tmp_pat
     pattern = r"pipeline: \w+(, [\d,]+ rows)?(, \d+ of \d+ tasks)?, (\d+ min )?\d+ s"
     assert [line for line in lines if not re.fullmatch(pattern, line)] == []
     assert any(" tasks, " in line for line in lines)
-    told = run(*words, "--force", "--quiet").splitlines()
-    assert [line for line in told if line.startswith("pipeline: ")] == []
+    output = run(*words, "--force", "--quiet").splitlines()
+    assert [line for line in output if line.startswith("pipeline: ")] == []
 
 
 def test_a_pipeline_of_a_cluster_runs_by_name_under_the_policy_of_its_graph(spark, tmp_path):
@@ -109,10 +109,10 @@ def test_export_on_spark_writes_parts(graph, tmp_path):
 
 def test_an_analysis_is_stored_on_a_branch(spark, graph):
     words = ("--edges", "Knows", "--into", "Person.rank", "--branch", "ranks", "--from", "main")
-    told = json.loads(
+    result = json.loads(
         run("analyze", "pagerank", graph.uri, *words, "--iterations", "1", "--as", "ann", "--json")
     )
-    assert (told["nodes"], told["rounds"], told["commit"]["actor_id"]) == (3, 1, "ann")
+    assert (result["nodes"], result["rounds"], result["commit"]["actor_id"]) == (3, 1, "ann")
     read = "query q() { match { $p: Person } return { $p.rank } order { $p.rank desc } limit 1 }"
     [best] = graph.query(read, at="ranks").rows
     assert best["p.rank"] == pytest.approx(0.05 + 0.85 * (2 / 3 + 1 / 9))

@@ -160,7 +160,7 @@ def texts_asked(service, dimension=4):
     return Counter(t for body in asked if body["dimensions"] == dimension for t in body["input"])
 
 
-def test_each_text_is_asked_once_and_what_did_not_change_not_at_all(spark, tmp_path, service):
+def test_each_text_is_embedded_once_and_unchanged_texts_not_again(spark, tmp_path, service):
     graph = graph_by(service, tmp_path)
     write(tmp_path, [*NOTES, ("n1", "a row that is rejected")])
     report = graph.pipeline.run(tmp_path / "p.yaml")
@@ -176,8 +176,8 @@ def test_each_text_is_asked_once_and_what_did_not_change_not_at_all(spark, tmp_p
     changed = [*NOTES[:38], ("n38", "other words"), ("new", "new words"), ("newer", "new words")]
     report = graph.pipeline.run(write(tmp_path, changed))
     assert texts_asked(service) == {"other words": 1, "new words": 1}
-    [told] = report.embedded
-    assert told["properties"] == [
+    [summary] = report.embedded
+    assert summary["properties"] == [
         {"name": "about", "embedded": 3, "kept": 38, "texts": 2},
         {"name": "near", "embedded": 2, "kept": 39, "texts": 2},
     ]
@@ -193,7 +193,7 @@ class Dies(BaseException):
     """Ends a run where no handler is meant to help."""
 
 
-def test_a_service_that_fails_is_told_and_a_resumed_run_asks_for_the_rest(
+def test_failing_service_is_reported_and_a_resumed_run_embeds_the_rest(
     spark, tmp_path, service, monkeypatch
 ):
     graph = graph_by(service, tmp_path)

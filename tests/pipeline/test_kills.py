@@ -23,7 +23,7 @@ from tests.support.spark_kills import (
     killed,
     made,
     opened,
-    told,
+    rejected_rows,
 )
 
 SOAK = bool(os.environ.get("SOAK_SECONDS"))
@@ -79,7 +79,7 @@ def check_loaded(graph, at="main"):
 
 
 @pytest.mark.parametrize("step", PIPELINES)
-def test_a_killed_pipeline_goes_on_or_leaves_nothing(quick, graves, step):
+def test_killed_pipeline_is_resumed_or_leaves_nothing(quick, graves, step):
     tmp_path, before = graves[0] / f"pipeline {step}", graves[1][f"pipeline {step}"]
     for copy in ("aborted", "recovered"):
         shutil.copytree(tmp_path / "graph", tmp_path / copy)
@@ -97,7 +97,7 @@ def test_a_killed_pipeline_goes_on_or_leaves_nothing(quick, graves, step):
     report = graph.pipeline.resume(run.id)
     assert (report.run, report.state, report.repeated) == (run.id, "finished", False)
     assert (report.given, report.accepted, report.rejected) == (8, 4, 4)
-    assert told(report.rejects) == REJECTS
+    assert rejected_rows(report.rejects) == REJECTS
     assert report.merge["branch_deleted"] is True
     check_loaded(graph)
     assert all(person["v"] for person in read_state(graph)["Person"].values())
@@ -117,7 +117,7 @@ def test_a_killed_pipeline_goes_on_or_leaves_nothing(quick, graves, step):
         assert graph.snapshot().commit_id == head
 
     check_aborted(opened(tmp_path / "aborted"), run, before, step)
-    # Recovery takes the run for dead; whoever aborts it then takes nothing that is published.
+    # Recovery takes the run for dead; an abort after that keeps what is published.
     graph = opened(tmp_path / "recovered")
     graph.recover(stale_after=timedelta())
     state = graph.pipeline.abort(run.id).state
@@ -146,7 +146,7 @@ def check_aborted(graph, run, before, step):
 
 
 @pytest.mark.parametrize("step", LOADS)
-def test_a_killed_load_is_given_up_and_the_next_one_is_right(quick, graves, step):
+def test_killed_load_is_aborted_and_the_next_load_succeeds(quick, graves, step):
     place, before = graves[0] / f"load {step}", graves[1][f"load {step}"]
     graph = opened(place / "graph")
     [run] = graph.pipeline.status()

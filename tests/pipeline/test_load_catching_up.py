@@ -22,7 +22,7 @@ NEW = [{"name": "new", "email": "new@x"}]
 
 @dataclass(frozen=True)
 class Case:
-    """What is loaded, what somebody else commits before it is published, and what comes of it.
+    """What is loaded, what another writer commits before it is published, and the outcome.
 
     `validations` is how often everything is looked at; `refused` the rules that are broken.
     """
@@ -117,7 +117,7 @@ def graphs(tmp_path):
 
 
 def change(graph, text):
-    """Do what somebody else does."""
+    """Make the change of another writer."""
     if text == "optimize":
         graph.optimize()
     else:
@@ -125,7 +125,7 @@ def change(graph, text):
 
 
 def overtaken(graph, text):
-    """Have somebody else commit right before a load is published; return the steps it takes."""
+    """Commit from another handle right before a load is published; return the steps it takes."""
     steps = []
     other = og.open(graph.uri)
 
@@ -154,11 +154,11 @@ def test_a_load_that_is_overtaken_has_the_verdict_of_one_that_comes_later(spark,
     case = CASES[name]
     steps = overtaken(graphs[0], case.change)
     change(graphs[1], case.change)
-    told = [
+    verdicts = [
         verdict(graph, case, engine)
         for graph, engine in zip(graphs, ("spark", "local"), strict=True)
     ]
-    assert told[0] == told[1]
+    assert verdicts[0] == verdicts[1]
     assert steps.count("pipeline: prepared") == (1 if case.refused else 2)
     assert steps.count("pipeline: validated") == case.validations
     states = [without_new_ids(read_state(og.open(graph.uri))) for graph in graphs]
@@ -173,7 +173,7 @@ def test_a_load_that_is_overtaken_has_the_verdict_of_one_that_comes_later(spark,
         ('insert Person { name: "nobody" }', 2, [("a", "nobody"), ("a", "p1")]),
     ],
 )
-def test_rows_stay_rejected_unless_who_won_makes_them_right(
+def test_rows_stay_rejected_unless_the_winner_makes_them_valid(
     spark, graphs, text, validations, known
 ):
     rows = [("a", 1, "a@x"), ("b", 2, "1@x"), ("c", 3, None)]

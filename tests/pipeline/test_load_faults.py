@@ -59,7 +59,7 @@ def test_an_error_of_a_worker_is_the_error_of_the_load(spark, graph):
         ("anything else", "spark_failed"),
     ],
 )
-def test_what_spark_raises_is_told_with_what_to_do(text, code):
+def test_spark_error_is_reported_with_the_next_step(text, code):
     class Raised(Exception):
         __module__ = "pyspark.errors"
 
@@ -69,7 +69,7 @@ def test_what_spark_raises_is_told_with_what_to_do(text, code):
     assert text in failure.value.message
 
 
-def test_what_java_raised_is_told_instead_of_what_was_called():
+def test_java_exception_is_reported_instead_of_the_call():
     class Raised(Exception):
         __module__ = "py4j.protocol"
 
@@ -103,7 +103,7 @@ except OmniError as error:
 
 
 @pytest.mark.skipif(not os.environ.get("SOAK_SECONDS"), reason="only a soak has the time")
-def test_a_scratch_disk_that_is_full_is_told_and_changes_nothing(graph, tmp_path):
+def test_full_scratch_disk_is_reported_and_changes_nothing(graph, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]

@@ -44,7 +44,7 @@ def rejects(folder):
     return [json.loads(line) for line in lines]
 
 
-def told(folder):
+def rejected_rows(folder):
     found = rejects(folder)
     return sorted((v["type"], v["source"]["row"], v["rule"], v.get("property")) for v in found)
 
@@ -59,7 +59,7 @@ def test_rows_that_break_a_rule_and_rows_that_need_them_are_left_out(spark, grap
     ends = sorted((row["src"], row["dst"]) for row in state["Knows"].values())
     assert ends == [("ann", "dee"), ("dee", "old")]
     assert done.rejects == folder
-    assert told(folder) == [
+    assert rejected_rows(folder) == [
         ("Knows", 2, "endpoint", None),
         ("Knows", 3, "endpoint", None),
         ("Knows", 5, "endpoint", None),
@@ -95,7 +95,7 @@ def test_too_many_rejects_make_a_load_fail(spark, graph):
         load(graph, inputs, spark, on_violation="reject", max_rejects=0.5, run=run)
     assert failure.value.code == "too_many_rejects"
     assert graph.snapshot().commit_id == head
-    assert len(told(failure.value.details["rejects"])) == 12
+    assert len(rejected_rows(failure.value.details["rejects"])) == 12
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_load_without_one_good_row_fails(spark, graph):
         load(graph, [people(spark, BAD_PEOPLE[1:2] * 2)], spark, on_violation="reject")
 
 
-def test_what_no_row_can_mend_makes_a_load_fail(spark, graph):
+def test_violation_of_no_single_row_fails_the_load(spark, graph):
     graph.load({"Town": [{"name": "x"}], "Lives": [{"from": "old", "to": "x"}]})
     with pytest.raises(ValidationFailed, match="src 'old' not found in Person"):
         load(graph, [people(spark)], spark, on_violation="reject", mode="overwrite")

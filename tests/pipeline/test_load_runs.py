@@ -75,7 +75,7 @@ def test_a_load_that_fails_removes_what_it_staged(spark, graph):
     assert names(graph)[0] == EVERYTHING[0]
 
 
-def test_an_aborted_run_leaves_nothing_and_a_recovered_one_starts_anew(spark, graph, monkeypatch):
+def test_aborted_run_leaves_nothing_and_a_recovered_run_restarts(spark, graph, monkeypatch):
     before = rows_files(graph)
     # What dies here is taken for a process that was killed.
     monkeypatch.setattr(RunLease, "_abort", lambda self, error: None)
@@ -115,7 +115,7 @@ def test_the_same_run_is_published_once_and_is_too_late_to_abort(spark, graph):
     assert (found.accepted, found.counts, third.commit.counts) == (len(PEOPLE), Counts(), {})
 
 
-def test_who_lost_a_race_validates_again_and_does_not_stage_again(spark, graph, monkeypatch):
+def test_load_that_lost_a_race_validates_again_and_does_not_stage_again(spark, graph, monkeypatch):
     graph.load({"Person": [{"name": "p1", "age": 1}]})
     staged = []
     real = reading.stage_rows
@@ -139,7 +139,7 @@ def test_who_lost_a_race_validates_again_and_does_not_stage_again(spark, graph, 
     assert graph.verify().ok
 
 
-def test_an_overwrite_that_lost_a_race_is_told(spark, graph):
+def test_overwrite_that_lost_a_race_raises(spark, graph):
     def meddle(name):
         if name == "pipeline: prepared":
             og.open(graph.uri).load({"Person": [{"name": "other"}]})

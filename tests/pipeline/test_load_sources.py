@@ -33,12 +33,12 @@ def both(tmp_path, data, **options):
         graph = og.init(tmp_path / engine, SCHEMA)
         try:
             done = graph.load(data, engine=engine, **options).to_json()
-            told = [done[name] for name in ("nodes", "edges", "mode", "branch_created")]
+            outcome = [done[name] for name in ("nodes", "edges", "mode", "branch_created")]
         except OmniError as error:
-            told = said(error)
+            outcome = said(error)
         state = read_state(graph)
         state["Knows"] = sorted((e["src"], e["dst"]) for e in state["Knows"].values())
-        found[engine] = told, state, graph.verify().ok
+        found[engine] = outcome, state, graph.verify().ok
     assert found["spark"] == found["local"]
     return found["spark"]
 
@@ -46,8 +46,8 @@ def both(tmp_path, data, **options):
 def test_tables_are_cut_by_row_groups_and_rows_keep_their_numbers(spark, tmp_path):
     bad = TABLE.set_column(1, "age", pa.array([999 if n == 250 else 1 for n in range(300)]))
     pq.write_table(bad, tmp_path / "people.parquet", row_group_size=50, compression="none")
-    told, _, _ = both(tmp_path, {"Person": tmp_path / "people.parquet"})
-    [violation] = told["details"]["violations"]
+    outcome, _, _ = both(tmp_path, {"Person": tmp_path / "people.parquet"})
+    [violation] = outcome["details"]["violations"]
     assert violation["source"]["row"] == 251
 
 
@@ -59,8 +59,8 @@ def test_lines_are_cut_anywhere_and_keep_their_numbers(spark, tmp_path):
     (tmp_path / "a.ndjson").write_text("\n".join(lines))
     (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress(b'{"edge":"Knows","from":"p0","to":"?"}'))
     files = [tmp_path / "a.ndjson", tmp_path / "b.ndjson.gz"]
-    told, _, _ = both(tmp_path, files, mode="append")
-    places = [violation["source"] for violation in told["details"]["violations"]]
+    outcome, _, _ = both(tmp_path, files, mode="append")
+    places = [violation["source"] for violation in outcome["details"]["violations"]]
     assert {"file": str(files[0]), "line": 203} in places
     assert {"file": str(files[1]), "line": 1} in places
 
@@ -82,18 +82,18 @@ def test_good_sources_of_every_kind_are_loaded(spark, tmp_path):
     assert len(state["Knows"]) == 99
 
 
-def test_drifted_and_half_written_files_are_told_by_name(spark, tmp_path):
+def test_drifted_and_truncated_files_are_reported_by_name(spark, tmp_path):
     folder = tmp_path / "people"
     folder.mkdir()
     pq.write_table(TABLE, folder / "1.parquet")
     pq.write_table(TABLE.rename_columns(["name", "years"]), folder / "2.parquet", row_group_size=50)
     whole = (folder / "1.parquet").read_bytes()
     (folder / "3.parquet").write_bytes(whole[: len(whole) // 2])
-    told, _, _ = both(tmp_path, {"Person": folder})
-    files = [violation["source"]["file"] for violation in told["details"]["violations"]]
+    outcome, _, _ = both(tmp_path, {"Person": folder})
+    files = [violation["source"]["file"] for violation in outcome["details"]["violations"]]
     assert files == [str(folder / "2.parquet"), str(folder / "3.parquet")]
-    told, _, _ = both(tmp_path / "again", {"Person": tmp_path / "nothing.parquet"})
-    assert told["code"] == "input_unreadable"
+    outcome, _, _ = both(tmp_path / "again", {"Person": tmp_path / "nothing.parquet"})
+    assert outcome["code"] == "input_unreadable"
 
 
 def test_empty_sources_commit_nothing_or_replace_everything(spark, tmp_path):

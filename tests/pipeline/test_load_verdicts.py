@@ -15,6 +15,7 @@ from tests.support.changes import read_state, said
 from tests.support.embedding import MOCK
 from tests.support.surfaces import record
 
+pytestmark = pytest.mark.usefixtures("default_settings")
 EVERY = [case.name for case in CASES if "ndjson" in case.on]
 CHOSEN = EVERY if os.environ.get("PIPELINE_CASES") == "all" else EVERY[4::17]
 """Each takes a second or more, so the default suite runs some; `make soak` runs all."""
@@ -37,9 +38,7 @@ def template(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_a_change_has_the_verdict_it_has_in_one_process(
-    spark, template, tmp_path, monkeypatch, name
-):
+def test_load_on_spark_has_the_verdict_of_one_process(spark, template, tmp_path, monkeypatch, name):
     monkeypatch.setattr(parts, "SPLIT_BYTES", 120)
     case = BY_NAME[name]
     graphs = {}
@@ -49,8 +48,8 @@ def test_a_change_has_the_verdict_it_has_in_one_process(
     catalog = graphs["local"].snapshot().catalog
     file = tmp_path / "rows.ndjson"
     file.write_text("".join(record(catalog, put) + "\n" for put in case.steps))
-    told = {engine: verdict(graph, file, case, engine) for engine, graph in graphs.items()}
-    assert told["spark"] == told["local"]
+    verdicts = {engine: verdict(graph, file, case, engine) for engine, graph in graphs.items()}
+    assert verdicts["spark"] == verdicts["local"]
     states = {engine: without_new_ids(read_state(graph)) for engine, graph in graphs.items()}
     assert states["spark"] == states["local"]
     assert graphs["spark"].verify().ok

@@ -51,7 +51,7 @@ def rows(ready, place=0, *names):
     return sorted((tuple(row[name] for name in names) for row in found), key=repr)
 
 
-def told(refused):
+def problems(refused):
     return [
         (str(d.code), d.location.rpartition("/")[2], d.message) for d in refused.value.diagnostics
     ]
@@ -197,7 +197,7 @@ edges:
     assert rows(found, 1, "from", "to") == [("1", "2"), ("2", "3")]
 
 
-def test_what_spark_does_not_accept_is_told_with_its_line(ready, tmp_path):
+def test_invalid_expression_is_reported_with_its_line(ready, tmp_path):
     (tmp_path / "s.csv").write_text("imo,name,when\n1,a,b\n")
     with pytest.raises(PipelineError) as refused:
         ready("""sources:
@@ -215,7 +215,7 @@ nodes:
 edges:
   On: {source: bad}
 """)
-    found = {(code, place): message for code, place, message in told(refused)}
+    found = {(code, place): message for code, place, message in problems(refused)}
     unparsed = found.pop(("Y402", "pipeline.yaml:9:35"))
     assert unparsed.startswith("Spark rejected `upper(name`: Syntax error")
     unfinished = found.pop(("Y402", "pipeline.yaml:11:18"))
@@ -251,12 +251,12 @@ def test_files_whose_columns_differ_are_refused(ready, tmp_path):
     (tmp_path / "b.csv").write_text("name,imo\nb,2\n")
     with pytest.raises(PipelineError) as refused:
         ready("sources: {s: {csv: [a.csv, b.csv]}}\nnodes: {Ship: {source: s}}\n")
-    [(code, place, message)] = told(refused)
+    [(code, place, message)] = problems(refused)
     assert (code, place) == ("Y401", "pipeline.yaml:2:21")
     assert "header" in message
 
 
-def test_a_plan_tells_what_would_happen(ready, tmp_path, graph):
+def test_plan_shows_the_run_without_running_it(ready, tmp_path, graph):
     (tmp_path / "s.csv").write_text("imo,name\n1,a\n1,b\n2\n")
     (tmp_path / "pipeline.yaml").write_text("""version: 1
 sources: {s: {csv: s.csv}}

@@ -24,7 +24,7 @@ def kernel(tmp_path, monkeypatch):
     (folder / "kernel.json").write_text(json.dumps(spec))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    # The kernel starts a Spark of its own; what this process told its own is not for it.
+    # The kernel starts a Spark of its own; the gateway of this process is not for it.
     for name in [name for name in os.environ if name.startswith("PYSPARK_GATEWAY")]:
         monkeypatch.delenv(name)
     return tmp_path

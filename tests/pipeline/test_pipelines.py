@@ -52,14 +52,14 @@ def people(spark, tmp_path):
     return graph
 
 
-def test_articles_arrive_by_a_branch_and_what_is_wrong_stays_outside(spark, tmp_path):
+def test_articles_are_merged_from_a_branch_and_invalid_rows_rejected(spark, tmp_path):
     shutil.copytree(LIBRARY, tmp_path / "library")
     graph = og.init(tmp_path / "graph", LIBRARY / "schema.pg").as_actor("act-ada")
     graph.load(LIBRARY / "data.ndjson")
     file = tmp_path / "library" / "pipeline.yaml"
     file.write_text(file.read_text(encoding="utf-8").rstrip() + "\n  merge_into: main\n")
     phases = []
-    report = graph.pipeline.run(file, progress=lambda told: phases.append(told.phase))
+    report = graph.pipeline.run(file, progress=lambda update: phases.append(update.phase))
 
     assert report.is_done
     assert {key: (t["given"], t["accepted"], t["rejected"]) for key, t in report.types.items()} == {
@@ -137,8 +137,8 @@ def test_an_interrupted_run_leaves_nothing_behind(people, tmp_path):
     (tmp_path / "people.csv").write_text("name,age\nAda,36\n")
     before = people.snapshot().commit_id
 
-    def stop(told):
-        if told.phase == "validate":
+    def stop(update):
+        if update.phase == "validate":
             raise KeyboardInterrupt
 
     with pytest.raises(PipelineInterrupted) as stopped:
@@ -156,8 +156,8 @@ def test_a_run_is_refused_to_others_and_stops_when_they_abort_it(people, tmp_pat
     (tmp_path / "people.csv").write_text("name,age\nAda,36\n")
     other, refused = og.open(people.uri), []
 
-    def meddle(told):
-        if told.phase == "validate":
+    def meddle(update):
+        if update.phase == "validate":
             [run] = other.pipeline.status()
             with pytest.raises(RunStopped, match="is still running in process") as alive:
                 other.pipeline.resume(run.id)
@@ -182,8 +182,8 @@ def test_a_run_that_was_taken_over_is_left_to_who_has_it(people, tmp_path):
     (tmp_path / "people.csv").write_text("name,age\nAda,36\n")
     objects, taken = people._manifest.objects, []
 
-    def take(told):
-        if told.phase == "validate":
+    def take(update):
+        if update.phase == "validate":
             [run] = people.pipeline.status()
             other = replace(run, driver=replace(run.driver, token="another"))
             taken.append(json.dumps(other.to_json()).encode())
@@ -217,7 +217,7 @@ nodes: {Person: {source: people}}
         ("damage", r"a source cannot be read: repair or remove the file, and run it again"),
     ],
 )
-def test_files_that_cannot_be_read_together_are_told_and_change_nothing(
+def test_files_that_cannot_be_read_together_are_reported_and_change_nothing(
     people, tmp_path, harm, said
 ):
     (tmp_path / "p.yaml").write_text(DRIFT)
@@ -240,13 +240,13 @@ def test_files_that_cannot_be_read_together_are_told_and_change_nothing(
     assert people.verify().ok
 
 
-def test_what_is_left_after_the_commit_is_done_by_a_resumed_run(people, tmp_path):
+def test_resumed_run_completes_the_steps_after_the_commit(people, tmp_path):
     (tmp_path / "people.csv").write_text("name,age\nAda,36\nBob\n")
     rules = "on_violation: reject\nbranch: {name: load}\npublish: {merge_into: main}\n"
     (tmp_path / "p.yaml").write_text(PEOPLE + rules)
 
-    def stop(told):
-        if told.phase == "merge":
+    def stop(update):
+        if update.phase == "merge":
             raise KeyboardInterrupt
 
     with pytest.raises(PipelineInterrupted) as stopped:
@@ -314,8 +314,8 @@ def test_runs_that_share_a_folder_of_rejects_report_their_own(people, tmp_path):
 
     (tmp_path / "people.csv").write_text("name,age\nDee,1\nEve,2\nFay,3\nGus,500\nHal\n")
 
-    def stop(told):
-        if told.phase == "publish":
+    def stop(update):
+        if update.phase == "publish":
             raise KeyboardInterrupt
 
     with pytest.raises(PipelineInterrupted) as stopped:

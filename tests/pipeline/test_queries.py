@@ -58,8 +58,8 @@ def test_spark_gives_the_rows_of_the_case(quick, case, graph_of):  # noqa: F811 
 def test_spark_and_reference_agree_on_a_random_graph(quick, seed):
     ways = {"spark": ask_in_memory(quick)}
     drawn = some_reads(Random(seed), 12, search=bool(seed % 2))
-    told = [text for text in differences(drawn, "at once", ways) if REFUSED not in text]
-    assert not told, f"{len(told)} differences, the first: {told[0]}"
+    mismatches = [text for text in differences(drawn, "at once", ways) if REFUSED not in text]
+    assert not mismatches, f"{len(mismatches)} differences, the first: {mismatches[0]}"
 
 
 # --- through the data source -------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_a_frame_has_the_rows_and_types_of_the_result(spark, people):
     ]
 
 
-def test_a_frame_stays_at_the_state_it_was_asked_of(spark, people):
+def test_frame_keeps_the_snapshot_of_its_query(spark, people):
     branch = people.branch("later", create=True)
     read = "query q() { match { $p: Person } return { $p.name } order { $p.name } }"
     frame = branch.query(read, engine="spark")
@@ -135,7 +135,7 @@ def test_a_frame_stays_at_the_state_it_was_asked_of(spark, people):
     assert people.query(read, at="main", engine="spark").count() == 4
 
 
-def test_storage_leaves_out_what_a_query_does_not_want(quick, people):
+def test_storage_skips_rows_that_a_query_does_not_need(quick, people):
     asked = []
     read = """query q($n: U64) {
       match { $a: Person { name: "ada" }  $a knows $b  $b.age >= $n  $b.name in ["bob", "cy"]
@@ -169,11 +169,11 @@ def test_storage_leaves_out_what_a_query_does_not_want(quick, people):
         ),
     ],
 )
-def test_what_spark_cannot_do_is_refused_before_anything_is_read(people, body, names):
+def test_unsupported_query_is_refused_before_anything_is_read(people, body, names):
     read = f"query q() {{ match {{ $p: Person {body} }} return {{ $p.name }} }}"
-    with pytest.raises(InvalidInput, match="engine='local'") as told:
+    with pytest.raises(InvalidInput, match="engine='local'") as refused:
         people.query(read, engine="spark")
-    assert (told.value.code, told.value.details["functions"]) == ("engine_unsupported", names)
+    assert (refused.value.code, refused.value.details["functions"]) == ("engine_unsupported", names)
 
 
 @pytest.mark.parametrize(
@@ -186,16 +186,16 @@ def test_what_spark_cannot_do_is_refused_before_anything_is_read(people, body, n
 )
 def test_rankings_by_words_and_paths_are_refused(people, tail, name):
     read = f"query q() {{ match {{ $p: Person  $q: Person }} {tail} }}"
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as refused:
         people.query(read, engine="spark")
-    assert told.value.details["functions"] == [name]
+    assert refused.value.details["functions"] == [name]
 
 
 def test_limits_of_the_local_engine_are_refused(people):
     read = "query q() { match { $p: Person } return { $p.name } }"
-    with pytest.raises(InvalidInput, match="timeout: the local engine") as told:
+    with pytest.raises(InvalidInput, match="timeout: the local engine") as refused:
         people.query(read, timeout=3.0, engine="spark")
-    assert told.value.code == "engine_unsupported"
+    assert refused.value.code == "engine_unsupported"
     with pytest.raises(InvalidInput, match="'presto'; it is one of local, spark"):
         people.query(read, engine="presto")
 

@@ -18,7 +18,7 @@ from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.filters import apply_conditions, stored_filter
 from omnigraph.pipeline.pinned import manifest_at, pin_table
 from omnigraph.storage.scan import group_fragments
-from tests.support.frames import exported, told
+from tests.support.frames import exported, rows_by_id
 from tests.support.generated_graphs import some_sample
 from tests.support.typed_graph import PARTS, columns_of, fill
 
@@ -31,13 +31,13 @@ def parts(tmp_path_factory):
     return graph
 
 
-def test_frames_hold_what_export_tells_for_every_type(spark, parts):
+def test_frames_equal_the_export_of_every_type(spark, parts):
     for name in ("Part", "Fits"):
         frame = pipeline.read(spark, parts, name, columns=columns_of(parts, name))
-        assert told(frame) == exported(parts, name)
+        assert rows_by_id(frame) == exported(parts, name)
 
 
-def test_frames_of_generated_graphs_hold_what_export_tells(spark, tmp_path):
+def test_frames_of_generated_graphs_equal_their_export(spark, tmp_path):
     for seed in (1, 2, 3):
         sample = some_sample(Random(seed))
         graph = og.init(tmp_path / str(seed), sample.schema)
@@ -46,7 +46,7 @@ def test_frames_of_generated_graphs_hold_what_export_tells(spark, tmp_path):
         for name, type_ in [*catalog.nodes.items(), *catalog.edges.items()]:
             ends = ["from", "to"] if name in catalog.edges else []
             frame = pipeline.read(spark, graph, name, columns=["id", *ends, *type_.properties])
-            assert told(frame) == exported(graph, name), (seed, name)
+            assert rows_by_id(frame) == exported(graph, name), (seed, name)
 
 
 def test_properties_called_like_ends_stand_beside_them(spark, tmp_path):
@@ -163,7 +163,7 @@ def test_frame_used_with_several_filters_in_one_query_answers_each(pushing, part
     assert {row.id: row.i for row in one.union(two).select("id", "i").collect()} == ids
 
 
-def test_filters_that_storage_answers_are_not_asked_of_rows_again(parts):
+def test_filters_that_storage_answers_are_not_applied_again(parts):
     snapshot = parts.snapshot()
     found = pin_table(parts._manifest, snapshot, "Part")
     negated = Not(EqualTo(("s",), "a"))
@@ -221,7 +221,7 @@ def test_conditions_reach_storage_through_a_frame(spark, parts):
     assert expected
 
 
-def test_conditions_that_cannot_be_used_are_all_told(spark, parts):
+def test_invalid_conditions_are_all_reported(spark, parts):
     where = [
         ("x", "=", 1),
         ("i", "is", 1),
@@ -255,9 +255,9 @@ def test_frame_stays_as_it_was_while_others_commit(spark, tmp_path):
     loose = reader.schema("id string, tons long").load(graph.uri)
     graph.load({"Ship": [{"name": "Ada", "tons": 2}, {"name": "Bee", "tons": 3}]})
     graph.optimize()
-    assert [told(frame)["Ada"]["tons"] for frame in frames] == [1, 1]
-    assert {len(told(frame)) for frame in frames} == {1}
-    assert told(loose) == {"Ada": {"id": "Ada", "tons": 2}, "Bee": {"id": "Bee", "tons": 3}}
+    assert [rows_by_id(frame)["Ada"]["tons"] for frame in frames] == [1, 1]
+    assert {len(rows_by_id(frame)) for frame in frames} == {1}
+    assert rows_by_id(loose) == {"Ada": {"id": "Ada", "tons": 2}, "Bee": {"id": "Bee", "tons": 3}}
 
 
 def test_states_are_named_by_branch_tag_commit_and_time(spark, tmp_path):
@@ -278,10 +278,10 @@ def test_states_are_named_by_branch_tag_commit_and_time(spark, tmp_path):
     assert tons(tag="old") == tons(at="old") == tons(commit=first.id) == tons(at=first.id) == [1]
     when = first.created_at.isoformat()
     assert tons(timestamp=when) == tons(branch="side", timestamp=when) == [1]
-    assert told(pipeline.read(spark, graph.branch("side"), "Ship"))["Ada"]["tons"] == 3
+    assert rows_by_id(pipeline.read(spark, graph.branch("side"), "Ship"))["Ada"]["tons"] == 3
 
 
-def test_wrong_options_are_told_before_anything_runs(spark, parts):
+def test_invalid_options_are_reported_before_anything_runs(spark, parts):
     with pytest.raises(NotFound, match="did you mean `Part`") as caught:
         pipeline.read(spark, parts, "Parts")
     assert caught.value.code == "unknown_type"
@@ -329,7 +329,7 @@ def test_empty_type_is_an_empty_frame(spark, tmp_path):
     assert frame.columns == ["id", "name"]
 
 
-def test_version_that_was_cleaned_up_is_told(tmp_path):
+def test_reading_a_reclaimed_version_raises(tmp_path):
     graph = og.init(tmp_path / "graph", "node Ship { name: String @key }")
     graph.load({"Ship": [{"name": "Ada"}]})
     found = pin_table(graph._manifest, graph.snapshot(), "Ship")
@@ -344,7 +344,7 @@ def test_graph_in_a_bucket_is_read_like_one_in_a_folder(spark, s3):
     uri = s3.fresh()
     graph = og.init(uri, "node Ship { name: String @key }", storage_options=s3.options)
     graph.load({"Ship": [{"name": "Ada"}, {"name": "Bee"}]})
-    assert set(told(pipeline.read(spark, graph, "Ship"))) == {"Ada", "Bee"}
+    assert set(rows_by_id(pipeline.read(spark, graph, "Ship"))) == {"Ada", "Bee"}
     options = {f"storage.{name}": value for name, value in s3.options.items()}
     reader = spark.read.format("omnigraph").options(type="Ship", **options)
-    assert set(told(reader.load(uri).where("name = 'Bee'"))) == {"Bee"}
+    assert set(rows_by_id(reader.load(uri).where("name = 'Bee'"))) == {"Bee"}

@@ -53,11 +53,11 @@ def test_running_session_is_returned_and_another_master_refused(spark):
 
 def test_defaults_fit_this_machine_and_settings_win_over_them(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "4"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.conf.get("spark.driver.memory") == "1g"
 
 
-def test_session_on_a_machine_without_java_uses_the_one_of_pip_and_says_nothing(tmp_path):
+def test_session_without_a_system_java_uses_the_java_of_pip_and_prints_nothing(tmp_path):
     spoilt = (
         "from omnigraph.pipeline import java\n"
         "from omnigraph.pipeline.archive import class_archive_path\n"
@@ -113,7 +113,7 @@ def test_java_that_is_too_old_or_broken_is_named(tmp_path, monkeypatch):
     assert len(caught.value.details["tried"]) == 3
 
 
-def test_java_that_cannot_start_spark_tells_what_it_said(tmp_path):
+def test_java_that_cannot_start_spark_is_reported_with_its_output(tmp_path):
     with pytest.raises(pipeline.SparkUnavailable, match="ended with code 1") as caught:
         java.start_jvm(find_java(), tmp_path, {}, [])
     assert caught.value.code == "java_failed"
@@ -144,10 +144,10 @@ def test_warming_up_makes_an_archive_that_the_next_session_uses(tmp_path):
     command = [sys.executable, "-m", "omnigraph.cli", "pipeline", "warmup", "--json"]
     run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=4 * LONG)
     assert run.returncode == 0, run.stderr
-    told = json.loads(run.stdout)
-    archive = Path(told["archive"])
+    report = json.loads(run.stdout)
+    archive = Path(report["archive"])
     assert archive.parent == tmp_path / "omnigraph" / "spark"
-    assert told["bytes"] > archive.stat().st_size > 0
+    assert report["bytes"] > archive.stat().st_size > 0
     uses = (
         "maps = open(f'/proc/{sessions._machine.process.pid}/maps').read()\n"
         f"print({str(archive)!r} in maps, spark.range(7).count())"
@@ -157,7 +157,7 @@ def test_warming_up_makes_an_archive_that_the_next_session_uses(tmp_path):
     assert (out.split()[1:], err) == (["True", "7"], "")
 
 
-def test_missing_spark_says_what_to_install():
+def test_missing_spark_is_reported_with_the_package_to_install():
     program = """
 import sys
 sys.modules["pyspark"] = None

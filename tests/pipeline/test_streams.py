@@ -66,15 +66,15 @@ def flowed(graph):
 
 def batches(copy):
     """Return the numbers of the batches that were published, the oldest first."""
-    told = [c.message for c in copy.commits.list()[::-1] if c.operation == "stream"]
-    assert len({message.rpartition(" ")[2] for message in told}) <= 1, "all of one stream"
-    return [int(message.split()[1]) for message in told]
+    messages = [c.message for c in copy.commits.list()[::-1] if c.operation == "stream"]
+    assert len({message.rpartition(" ")[2] for message in messages}) <= 1, "all of one stream"
+    return [int(message.split()[1]) for message in messages]
 
 
 def test_changes_flow_into_another_graph_and_go_on_from_a_checkpoint(spark, graph, copy, tmp_path):
     flow(spark, graph, copy, tmp_path).awaitTermination()
     assert flowed(copy) == flowed(graph)
-    copy.load({"Note": [{"id": "n", "text": "somebody else writes, too"}]})
+    copy.load({"Note": [{"id": "n", "text": "another writer"}]})
     copy.load({"Knows": [knows(6, 0)]})
     graph.mutate('query q() { delete Person where name = "p6" }')
     graph.load({"Person": [{"name": "p0", "age": 1}, person(9)], "Knows": [knows(9, 0)]})
@@ -197,7 +197,7 @@ def test_rows_of_a_stream_are_the_changes_of_the_feed(spark, graph, tmp_path):
             )
 
 
-def test_a_server_that_is_too_busy_is_asked_again():
+def test_stream_start_is_retried_while_the_server_is_busy():
     class Busy:
         starts = 0
 
@@ -211,17 +211,17 @@ def test_a_server_that_is_too_busy_is_asked_again():
     assert streams._started(writer) == "started"
     assert writer.starts == 3
     free, writer = 99, Busy()
-    with pytest.raises(OmniError, match="it is too busy") as told:
+    with pytest.raises(OmniError, match="it is too busy") as refused:
         streams._started(writer)
-    assert (told.value.code, writer.starts) == ("stream_not_started", streams.MAX_STARTS)
+    assert (refused.value.code, writer.starts) == ("stream_not_started", streams.MAX_STARTS)
 
 
-def test_what_cannot_flow_is_told(spark, graph, copy, tmp_path):
+def test_invalid_stream_is_refused(spark, graph, copy, tmp_path):
     options = pipeline.StreamOptions(checkpoint=str(tmp_path / "check"), trigger=NOW)
     rows = spark.readStream.format("rate").load()
-    with pytest.raises(InvalidInput, match="set `type_name`") as told:
+    with pytest.raises(InvalidInput, match="set `type_name`") as refused:
         pipeline.stream_into(rows, copy, options)
-    assert told.value.code == "stream_columns_missing"
+    assert refused.value.code == "stream_columns_missing"
     changes = pipeline.read_changes(spark, graph, start="beginning")
     with pytest.raises(InvalidInput, match="open read-only"):
         pipeline.stream_into(changes, og.open(tmp_path / "copy", "ro"), options)

@@ -156,8 +156,8 @@ def test_expressions_that_fail_reject_their_row(spark, tmp_path):
         for path in (tmp_path / "aside").rglob("*.ndjson")
         for line in path.read_text().splitlines()
     ]
-    told = [(x["source"]["row"], x.get("property"), x["rule"], x["value"]) for x in lines]
-    assert sorted(told) == [
+    rejects = [(x["source"]["row"], x.get("property"), x["rule"], x["value"]) for x in lines]
+    assert sorted(rejects) == [
         (2, "n", "value", "x"),
         (3, "x", "value", "1, 0"),
         (4, None, "value", "no"),

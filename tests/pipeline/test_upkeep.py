@@ -76,7 +76,7 @@ def coverage(graph):
     ]
 
 
-def test_optimize_on_spark_leaves_what_optimize_leaves(spark, tmp_path):
+def test_optimize_on_spark_has_the_result_of_optimize(spark, tmp_path):
     ours, theirs = some_graph(tmp_path / "one"), some_graph(tmp_path / "two")
     before = list(theirs.export())
     here, there = ours.optimize(), theirs.optimize(engine="spark")
@@ -105,7 +105,7 @@ def test_an_index_of_many_fragments_is_built_in_pieces_and_put_together(
     assert graph.verify().ok
 
 
-def test_verify_on_spark_tells_what_verify_tells(spark, tmp_path):
+def test_verify_on_spark_has_the_report_of_verify(spark, tmp_path):
     graph = some_graph(tmp_path / "g")
     whole = graph.verify(engine="spark")
     assert whole.ok
@@ -120,9 +120,9 @@ def test_verify_on_spark_finds_the_same_damage(spark, tmp_path, damage):
         victim.unlink()
     else:
         victim.write_bytes(b"\0" * victim.stat().st_size)
-    told = og.open(tmp_path / "g").verify(engine="spark")
-    assert not told.ok
-    assert told.to_json() == og.open(tmp_path / "g").verify().to_json()
+    report = og.open(tmp_path / "g").verify(engine="spark")
+    assert not report.ok
+    assert report.to_json() == og.open(tmp_path / "g").verify().to_json()
 
 
 # --- export ------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def test_parts_of_lines_are_the_lines_of_export(graph, tmp_path, engine):
     assert sorted(lines) == sorted(graph.export())
 
 
-def test_parts_of_parquet_hold_what_one_file_does(graph, tmp_path, engine):
+def test_parquet_parts_have_the_rows_of_one_file(graph, tmp_path, engine):
     graph.export_parquet(tmp_path / "whole")
     graph.export_parts(tmp_path / "parts", types=["Note"], engine=engine)
     found = pa.concat_tables(map(pq.read_table, files(tmp_path / "parts", "node-Note")))
@@ -181,9 +181,9 @@ def test_parts_of_csv_are_read_back_by_load(graph, tmp_path, engine):
 
 def test_parts_are_written_into_an_empty_folder_only(graph, tmp_path):
     (tmp_path / "mine").write_text("x")
-    with pytest.raises(InvalidInput, match="is not empty") as told:
+    with pytest.raises(InvalidInput, match="is not empty") as refused:
         graph.export_parts(tmp_path)
-    assert told.value.code == "export_folder_not_empty"
+    assert refused.value.code == "export_folder_not_empty"
     with pytest.raises(InvalidInput, match="'xml'; use one of parquet, csv, ndjson"):
         graph.export_parts(tmp_path / "other", format="xml")
     with pytest.raises(InvalidInput, match="'flink'; it is one of local, spark"):

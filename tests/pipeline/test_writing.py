@@ -14,7 +14,7 @@ from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.pipeline.scratch import ScratchFiles
 from omnigraph.write import ValidationFailed
-from tests.support.frames import exported, told
+from tests.support.frames import exported, rows_by_id
 from tests.support.typed_graph import PARTS, columns_of, fill
 
 SHIPS = """
@@ -43,7 +43,7 @@ def left_behind(graph):
     return [str(path) for path in Path(graph.uri).glob("_scratch/**/*") if path.is_file()]
 
 
-def test_what_was_read_can_be_written_back(spark, tmp_path):
+def test_frame_that_was_read_can_be_written_back(spark, tmp_path):
     source = og.init(tmp_path / "source", PARTS)
     fill(source)
     one, other = (og.init(tmp_path / name, PARTS) for name in ("one", "other"))
@@ -82,13 +82,13 @@ def test_modes_are_those_of_load(spark, ships, way):
     assert left_behind(ships) == []
 
 
-def test_partial_merge_keeps_what_is_not_given(spark, ships):
+def test_partial_merge_keeps_other_properties(spark, ships):
     frame = spark.createDataFrame([("Ada",)], "name string")
     pipeline.write(frame, ships, "Ship", mode="merge", partial=True)
     assert tons(ships) == {"Ada": 1, "Bee": 2}
 
 
-def test_rows_against_the_rules_are_all_told_and_none_is_there(spark, ships):
+def test_rows_that_violate_rules_are_all_reported_and_none_is_loaded(spark, ships):
     rows = [("Ada", 5), ("Far", 500), ("Gin", -1), ("Hal", 1)]
     frame = spark.createDataFrame(rows, "name string, tons long")
     before = ships.commits.list()
@@ -105,7 +105,7 @@ def test_rows_against_the_rules_are_all_told_and_none_is_there(spark, ships):
     assert left_behind(ships) == []
 
 
-def test_edges_to_nobody_are_refused(spark, ships):
+def test_edges_to_missing_nodes_are_refused(spark, ships):
     frame = spark.createDataFrame([("Ada", "Nobody")], "from string, to string")
     with pytest.raises(ValidationFailed, match="Nobody"):
         pipeline.write(frame, ships, "Tows")
@@ -133,7 +133,7 @@ def test_failing_task_leaves_nothing(spark, ships, way):
     assert tons(ships) == {"Ada": 1, "Bee": 2}
 
 
-def test_what_cannot_be_written_is_told_before_anything_runs(spark, ships):
+def test_invalid_write_is_refused_before_anything_runs(spark, ships):
     def never(batches):
         raise AssertionError("nothing should have run")
 
@@ -165,7 +165,7 @@ def test_empty_frame_is_an_empty_load(spark, ships):
     assert tons(ships) == {}
 
 
-def test_only_named_objects_are_loaded_and_a_missing_one_is_told(ships):
+def test_only_named_objects_are_loaded_and_a_missing_one_is_reported(ships):
     scratch = ScratchFiles.new(ships._manifest.location)
     rows = [pa.record_batch({"name": [name], "tons": [1]}) for name in ("Cat", "Dot", "Eve")]
     paths = [scratch.put([batch]) for batch in rows]
@@ -180,7 +180,7 @@ def test_only_named_objects_are_loaded_and_a_missing_one_is_told(ships):
     assert left_behind(ships) == []
 
 
-def test_cleanup_removes_what_dead_jobs_left_and_nothing_live(ships):
+def test_cleanup_removes_files_of_dead_jobs_and_nothing_live(ships):
     dead, live = (ScratchFiles.new(ships._manifest.location) for _ in range(2))
     batch = pa.record_batch({"name": ["Cat"]})
     old = [dead.put([batch]), live.put([batch])]
@@ -201,7 +201,7 @@ def test_graph_in_a_bucket_is_written_like_one_in_a_folder(spark, s3):
     pipeline.write(frame.selectExpr("name", "tons + 1 as tons"), graph, "Ship", mode="merge")
     assert tons(graph) == {"Ada": 2, "Bee": 3}
     assert list(graph._manifest.objects.list("_scratch")) == []
-    assert set(told(pipeline.read(spark, graph, "Ship"))) == {"Ada", "Bee"}
+    assert set(rows_by_id(pipeline.read(spark, graph, "Ship"))) == {"Ada", "Bee"}
 
 
 POLICY = """

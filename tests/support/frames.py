@@ -1,4 +1,4 @@
-"""What data frames of a graph should hold, told by its export."""
+"""Compare data frames of a graph with its export."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.commit.snapshot import SnapshotRef
 
 
 def exported(graph: og.Graph, type_name: str, at: SnapshotRef | None = None) -> dict[str, Any]:
-    """Return the entities of a type by id, as export tells them."""
+    """Return the entities of a type by id, as exported."""
     found = {}
     for record in map(json.loads, graph.export(at, types=[type_name])):
         ends = {end: record[end] for end in ("from", "to") if end in record}
@@ -22,18 +22,18 @@ def exported(graph: og.Graph, type_name: str, at: SnapshotRef | None = None) -> 
     return found
 
 
-def told(frame: DataFrame) -> dict[str, Any]:
-    """Return the rows of a data frame by id, as export would tell them; an id comes once."""
-    rows = [{k: _told(v) for k, v in row.items()} for row in frame.toArrow().to_pylist()]
+def rows_by_id(frame: DataFrame) -> dict[str, Any]:
+    """Return the rows of a data frame by id, as exported; every id is unique."""
+    rows = [{k: _exported_value(v) for k, v in row.items()} for row in frame.toArrow().to_pylist()]
     found = {row["id"]: row for row in rows}
-    assert len(found) == len(rows), "an id came twice"
+    assert len(found) == len(rows), "an id is not unique"
     return found
 
 
-def _told(value: Any) -> Any:
+def _exported_value(value: Any) -> Any:
     match value:
         case list():
-            return [_told(item) for item in value]
+            return [_exported_value(item) for item in value]
         case Decimal():
             return int(value)
         case datetime():

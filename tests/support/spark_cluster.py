@@ -34,7 +34,7 @@ sys.stdin.read()
 child.terminate()
 child.wait()
 """
-"""Runs a program until its own input closes."""
+"""Program that runs another one until its standard input closes."""
 
 _CONNECT = """
 import socket, sys
@@ -52,7 +52,7 @@ sys.stdin.read()
 def java_home(folder: Path) -> Path:
     """Return a JAVA_HOME that Spark's own scripts and workers can use, whichever Java this is.
 
-    The Java of pip lacks a module that they all ask for and none needs.
+    The Java of pip lacks a module that all of them require and none uses.
     """
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -68,7 +68,7 @@ def java_home(folder: Path) -> Path:
 
 @contextmanager
 def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """Run a master and workers on loopback for as long as the block lasts; give its address."""
+    """Run a master and workers on loopback within the block; yield its address."""
     home = java_home(folder / "java")
     with ExitStack() as stack:
         master = stack.enter_context(
@@ -76,16 +76,18 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
                 folder / "master.log", home, "master.Master", "--host", "127.0.0.1", "--port", "0"
             )
         )
-        address = _awaited(master, lambda text: _ADDRESS.search(text))
+        address = _wait_for_log(master, lambda text: _ADDRESS.search(text))
         for number in range(workers):
-            # Spark repeats slow tasks only on other machines; this is how one can be several.
+            # Spark repeats slow tasks only on other hosts; several loopback addresses act as hosts.
             host = f"127.0.0.{number + 1}" if sys.platform == "linux" else "127.0.0.1"
             options = ["--cores", "1", "--memory", "1g", "--host", host]
             work = ["--work-dir", str(folder / f"work{number}")]
             log = folder / f"worker{number}.log"
             stack.enter_context(_java(log, home, "worker.Worker", *options, *work, address))
         for number in range(workers):
-            _awaited(folder / f"worker{number}.log", lambda text: re.search(f"({_JOINED})", text))
+            _wait_for_log(
+                folder / f"worker{number}.log", lambda text: re.search(f"({_JOINED})", text)
+            )
         yield address
 
 
@@ -115,7 +117,7 @@ def _java(log: Path, home: Path, program: str, *arguments: str) -> Iterator[Path
         "JAVA_HOME": str(home),
         "SPARK_HOME": spark_home,
         "SPARK_LOCAL_IP": arguments[arguments.index("--host") + 1],
-        "SPARK_SCALA_VERSION": "2.13",  # what their scripts would find out for the workers
+        "SPARK_SCALA_VERSION": "2.13",  # which the scripts of Spark detect for the workers
         "PYSPARK_PYTHON": sys.executable,
     }
     with log.open("wb") as output:
@@ -130,20 +132,20 @@ def _java(log: Path, home: Path, program: str, *arguments: str) -> Iterator[Path
         process.wait(START_SECONDS)
 
 
-def _awaited(log: Path, found: Callable[[str], re.Match[str] | None]) -> str:
-    """Wait until a log says something, and return it."""
+def _wait_for_log(log: Path, search: Callable[[str], re.Match[str] | None]) -> str:
+    """Wait until a log has a match, and return its first group."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        match = found(log.read_text(errors="replace"))
+        match = search(log.read_text(errors="replace"))
         if match is not None:
             return match[1]
         time.sleep(0.1)
-    raise AssertionError(f"{log.name} never said it: {log.read_text(errors='replace')[-2000:]}")
+    raise AssertionError(f"{log.name} has no match: {log.read_text(errors='replace')[-2000:]}")
 
 
 @contextmanager
 def connect_server() -> Iterator[str]:
-    """Run a Spark Connect server for as long as the block lasts; give its address."""
+    """Run a Spark Connect server within the block; yield its address."""
     process = subprocess.Popen(
         [sys.executable, "-c", _CONNECT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

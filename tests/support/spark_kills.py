@@ -111,8 +111,8 @@ def opened(path: Path) -> og.Graph:
     return og.open(path, embedding=MOCK)
 
 
-def told(folder: str) -> list[Any]:
-    """Return what is said of rejected rows: the type, the rule and the row of each."""
+def rejected_rows(folder: str) -> list[Any]:
+    """Return the type, the rule and the row number of rejected rows."""
     parts = Path(folder).glob("*.ndjson")
     lines = [line for part in parts for line in part.read_text().splitlines()]
     found = [json.loads(line) for line in lines]
@@ -123,7 +123,7 @@ def told(folder: str) -> list[Any]:
 
 
 def _stand_still(there: threading.Semaphore) -> None:
-    """Let whoever is to die at a step wait there for it."""
+    """Make each thread wait at its step for the kill."""
     for step, (module, path) in STEPS.items():
         owner, _, name = path.rpartition(".")
         home: Any = import_module(f"omnigraph.pipeline.{module}")
@@ -148,7 +148,7 @@ def _work(folder: Path) -> None:
         graph.pipeline.run(folder / "p.yaml")
     else:
         graph.load({"Person": folder / "more.csv"}, engine="spark")
-    raise AssertionError("nobody comes to the end")
+    raise AssertionError("the driver was not killed")
 
 
 def main(folder: str, *places: str) -> None:

@@ -48,9 +48,11 @@ def load(
     """Load frames."""
     mode, how = parse_load_mode(options.pop("mode", "merge")), options.pop("on_violation", "fail")
     models = read_models(options.pop("vectors_from", None))
-    told = SparkLoadOptions(files=FILES, mode=mode, on_violation=OnViolation(how), **options)
+    load_options = SparkLoadOptions(
+        files=FILES, mode=mode, on_violation=OnViolation(how), **options
+    )
     request = replace(graph._request("load", None, None), vectors_from=models)
-    return load_frames(graph._manifest, request, inputs, told, spark)
+    return load_frames(graph._manifest, request, inputs, load_options, spark)
 
 
 def begin(graph: og.Graph, key: str | None = None) -> PipelineRun:
