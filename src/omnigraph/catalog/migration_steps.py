@@ -10,13 +10,12 @@ from typing import Any, ClassVar, TypeAlias
 from omnigraph.catalog.model import (
     Annotation,
     Cardinality,
-    Check,
     Constraint,
     Index,
     Key,
-    Range,
     TypeKind,
     Unique,
+    ValueConstraint,
     annotation_text,
     constraint_text,
     constraint_to_json,
@@ -66,7 +65,7 @@ WIRE_NAMES = {"old": "from", "new": "to"}
 
 def _step_value_to_json(value: object) -> object:
     match value:
-        case Key() | Unique() | Index() | Range() | Check():
+        case Key() | Unique() | Index() | ValueConstraint():
             return constraint_to_json(value)
         case PropertyType() | Annotation():
             return value.to_json()
@@ -78,7 +77,7 @@ def _step_value_to_json(value: object) -> object:
 
 def _step_value_to_text(value: object) -> str:
     match value:
-        case Key() | Unique() | Index() | Range() | Check():
+        case Key() | Unique() | Index() | ValueConstraint():
             return constraint_text(value)
         case Annotation():
             return annotation_text(value)
