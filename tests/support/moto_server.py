@@ -1,4 +1,4 @@
-"""Serve moto's S3 over HTTP with persistent connections.
+"""Serve moto's S3, and its secrets, over HTTP with persistent connections.
 
 Moto's own server looks up the service of every request among all services of AWS and closes every
 connection, which takes longer than the request itself. Here each request goes to S3 directly and a
@@ -93,9 +93,12 @@ def _serve(bucket: str) -> None:
     request for `/copy-of/SOURCE` copies what is there to the address in its header `X-Target`.
     """
     backend, s3 = s3_backends[ACCOUNT]["aws"], s3_application()
+    secrets = create_backend_app("secretsmanager")
 
     def application(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         first, _, rest = environ["PATH_INFO"].removeprefix("/").partition("/")
+        if environ.get("HTTP_X_AMZ_TARGET", "").startswith("secretsmanager."):
+            return secrets(environ, start)
         if first == "copy-of":
             _copy(backend, rest, environ["HTTP_X_TARGET"])
             start("200 OK", [])

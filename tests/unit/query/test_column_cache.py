@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph import dataset_view
 from omnigraph.catalog import TypeKind
+from omnigraph.dataset_view import version_reader
 from omnigraph.query import column_cache as module
 from omnigraph.storage.columns import read_column
 
@@ -45,7 +45,7 @@ def reads(monkeypatch):
         found.append(column)
         return read_column(handle, column)
 
-    monkeypatch.setattr(dataset_view, "read_column", noted)
+    monkeypatch.setattr(version_reader, "read_column", noted)
     return found
 
 
