@@ -15,9 +15,9 @@ from typing import Any
 from omnigraph.errors import AlreadyExists, Category, OmniError
 from omnigraph.graph import init as create_graph
 from omnigraph.graph import open as open_graph
-from omnigraph.service.cluster.approvals import consume_approval, valid_approvals
+from omnigraph.service.cluster.approvals import valid_approvals
 from omnigraph.service.cluster.diagnostics import ClusterOperationRefused
-from omnigraph.service.cluster.ledger import ClusterState, ResourceStatus
+from omnigraph.service.cluster.ledger import ClusterState, ResourceStatus, to_wire_map
 from omnigraph.service.cluster.live_graph import inspect_graph
 from omnigraph.service.cluster.recovery import (
     CREATE,
@@ -41,9 +41,13 @@ from omnigraph.service.cluster.resource_changes import (
     diff_resources,
 )
 from omnigraph.service.cluster.resources import DesiredState
-from omnigraph.service.cluster.session import ClusterCommandResult, ClusterSession, to_wire_map
+from omnigraph.service.cluster.session import ClusterCommandResult, ClusterSession
 from omnigraph.service.cluster.store import PAYLOADS, RECOVERIES
 
+_SKIP_WARNINGS = {
+    BLOCKED: ("apply_dependency_blocked", "blocked"),
+    DEFERRED: ("apply_unsupported_change", "not supported by apply"),
+}
 _UNCERTAIN_CATEGORIES = (Category.UNAVAILABLE, Category.OUTCOME_UNKNOWN, Category.INTERNAL)
 StepObserver = Callable[[str], None]
 """Called with every step before it is taken; tests stop an apply there."""
@@ -58,39 +62,29 @@ def apply(
 ) -> ClusterCommandResult:
     """Make a cluster what its configuration declares."""
     session = ClusterSession(folder, options)
-    desired = session.desired()
-    run = None
-    if desired is not None:
-        with session.findings.catching(session.path), session.locked("apply", desired.config):
-            run = _ApplyRun(session, desired, actor, observer or (lambda _: None))
-            run.go()
-    changes = [] if run is None else run.changes
+    run = _ApplyRun(session, actor, observer or (lambda _: None))
+    desired = session.run("apply", run.go)
     facts: dict[str, Any] = {} if actor is None else {"actor": actor}
     return session.outcome(
         **facts,
         desired_revision={} if desired is None else {"config_digest": desired.digest},
         state_observations=session.observations(),
-        changes=[change.to_json() for change in changes],
-        applied_count=sum(change.is_done for change in changes),
-        deferred_count=sum(not change.is_done for change in changes),
-        converged=run is not None and run.converged,
-        state_written=run is not None and run.written,
+        changes=[change.to_json() for change in run.changes],
+        applied_count=sum(change.is_done for change in run.changes),
+        deferred_count=sum(not change.is_done for change in run.changes),
+        converged=run.converged,
+        state_written=run.written,
         resource_statuses=to_wire_map(session.ledger.state.statuses),
     )
 
 
 class _ApplyRun:
-    """One apply, from the sweep to the ledger."""
+    """One apply, from recovery to the ledger."""
 
-    def __init__(
-        self,
-        session: ClusterSession,
-        desired: DesiredState,
-        actor: str | None,
-        observer: StepObserver,
-    ) -> None:
+    _desired: DesiredState
+
+    def __init__(self, session: ClusterSession, actor: str | None, observer: StepObserver) -> None:
         self._session = session
-        self._desired = desired
         self._actor = actor
         self._observer = observer
         self._failed: dict[str, str] = {}
@@ -101,12 +95,13 @@ class _ApplyRun:
         self.converged = False
         self.written = False
 
-    def go(self) -> None:
-        """Do everything that can be done now."""
+    def go(self, desired: DesiredState) -> None:
+        """Apply every change that can be made now."""
+        self._desired = desired
         base = self._session.need_state()
         self._check_digests(base.state)
         store, findings = self._session.store, self._session.findings
-        self._swept = recover_intents(store, base.state, self._schemas(), findings)
+        self._swept = recover_intents(store, base.state, self._desired.schemas, findings)
         if not findings.ok:
             return
         self._decide()
@@ -119,14 +114,8 @@ class _ApplyRun:
         newest = store.write(base, state)
         self.written = newest.text != base.text
         self._session.ledger = newest
-        self._tidy()
-        self._tell()
-
-    def _schemas(self) -> dict[str, tuple[str, str]]:
-        """Return the schema of every declared graph, with its digest."""
-        digests = self._desired.digests
-        graphs = self._desired.config.graphs
-        return {id_: (self._desired.schema(id_), digests[f"schema.{id_}"]) for id_ in graphs}
+        self._swept.delete_records(store, self._observer)
+        self._warn_of_skipped()
 
     def _check_digests(self, state: ClusterState) -> None:
         for graph in state.graph_ids:
@@ -137,7 +126,7 @@ class _ApplyRun:
                 )
 
     def _decide(self) -> None:
-        """Say of every change what becomes of it, by what is known so far."""
+        """Classify every change, given the failures so far."""
         state, entries = self._swept.state, self._desired.entries
         changes = diff_resources(entries, state)
         if not self._approved:
@@ -151,7 +140,7 @@ class _ApplyRun:
     # --- graphs
 
     def _move(self, operation: str, kind: str, action: Callable[[ResourceChange], None]) -> None:
-        """Change graphs one by one; after the first failure no other is touched."""
+        """Change graphs one by one; after the first failure the others are skipped."""
         word = {"create": "graph_create", "update": "schema_apply", "delete": "graph_delete"}
         for change in self.changes:
             if (change.operation, change.kind, change.disposition) != (operation, kind, APPLIED):
@@ -190,17 +179,16 @@ class _ApplyRun:
         return intent
 
     def _give_up(self, error: OmniError) -> None:
-        """Take the record of a failed operation back, if it is sure that nothing happened."""
+        """Delete the record of a failed operation if it certainly had no effect."""
         if self._open is not None and error.category not in _UNCERTAIN_CATEGORIES:
             self._session.store.delete_record(RECOVERIES, self._open.operation_id)
 
     def _create(self, change: ResourceChange) -> None:
         store = self._session.store
-        digest = self._desired.digests[f"schema.{change.graph}"]
+        text, digest = self._desired.schemas[change.graph]
         intent = self._intent(change, CREATE, desired_schema_digest=digest)
         self._observer(f"{CREATE}: make {change.graph}")
         location = store.graph_location(change.graph)
-        text = self._desired.schema(change.graph)
         try:
             graph = create_graph(location.uri, text, storage_options=dict(location.options))
         except AlreadyExists as error:
@@ -256,8 +244,7 @@ class _ApplyRun:
     def _applied(self) -> ClusterState:
         """Return the state with everything that was done."""
         state, entries = self._swept.state, self._desired.entries
-        left = [change for change in self.changes if not _is_deleted(change, state)]
-        resources = applied_resources(left, entries, state)
+        resources = applied_resources(self.changes, entries, state)
         folded = replace(state, resources=resources).folded()
         self.converged = not diff_resources(entries, folded)
         digest = self._desired.digest if self.converged else state.config_digest
@@ -271,7 +258,7 @@ class _ApplyRun:
     def _observations(self) -> dict[str, dict[str, Any]]:
         """Read every changed graph again."""
         moved = {c.graph for c in self.changes if c.kind == "schema" and c.is_done}
-        schemas = self._schemas()
+        schemas = self._desired.schemas
         return {
             f"graph.{id_}": inspect_graph(self._session.store, id_).observation(
                 f"graph.{id_}", schemas[id_]
@@ -282,41 +269,22 @@ class _ApplyRun:
     def _statuses(self, state: ClusterState) -> dict[str, ResourceStatus]:
         statuses = {a: status for a, status in state.statuses.items() if a in state.resources}
         for change in self.changes:
-            if change.is_done and change.operation != "delete":
+            if not change.is_done:
+                failed = change.reason in self._failed.values()
+                status = {BLOCKED: "blocked", DEFERRED: "pending"}[change.disposition or ""]
+                reasons = (change.reason or "",)
+                statuses[change.resource] = ResourceStatus("error" if failed else status, reasons)
+            elif change.operation != "delete":
                 statuses[change.resource] = ResourceStatus("applied")
-            elif change.reason in self._failed.values():
-                statuses[change.resource] = ResourceStatus("error", (change.reason or "",))
-            elif change.disposition == BLOCKED:
-                statuses[change.resource] = ResourceStatus("blocked", (change.reason or "",))
-            elif change.disposition == DEFERRED:
-                statuses[change.resource] = ResourceStatus("pending", (change.reason or "",))
         for address in state.resources:
             statuses.setdefault(address, ResourceStatus("applied"))
         unsettled = {f"graph.{graph}" for graph in self._swept.pending}
         kept = {a: status for a, status in state.statuses.items() if a in unsettled}
         return {**statuses, **kept}
 
-    def _tidy(self) -> None:
-        """Remove the records of changes that the ledger now has."""
-        store = self._session.store
-        for operation in self._swept.settled:
-            self._observer(f"forget {operation}")
-            store.delete_record(RECOVERIES, operation)
-        for approval, operation in self._swept.approvals.items():
-            consume_approval(store, approval, operation)
-
-    def _tell(self) -> None:
+    def _warn_of_skipped(self) -> None:
         for change in self.changes:
-            if change.disposition == DEFERRED:
-                message = f"{change.operation} is not supported by apply: {change.reason}"
-                code = "apply_unsupported_change"
+            if change.disposition in _SKIP_WARNINGS:
+                code, problem = _SKIP_WARNINGS[change.disposition]
+                message = f"{change.operation} is {problem}: {change.reason}"
                 self._session.findings.warn(code, change.resource, message)
-            elif change.disposition == BLOCKED:
-                message = f"{change.operation} is blocked: {change.reason}"
-                code = "apply_dependency_blocked"
-                self._session.findings.warn(code, change.resource, message)
-
-
-def _is_deleted(change: ResourceChange, state: ClusterState) -> bool:
-    """Return whether a deletion is in the state already."""
-    return change.operation == "delete" and change.resource not in state.resources

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ulid import ULID
@@ -11,7 +11,7 @@ from ulid import ULID
 from omnigraph.service.cluster.diagnostics import ClusterDiagnostics
 from omnigraph.service.cluster.live_graph import utc_now_text
 from omnigraph.service.cluster.resource_changes import ResourceChange
-from omnigraph.service.cluster.store import APPROVALS, ClusterStore
+from omnigraph.service.cluster.store import APPROVALS, ClusterStore, read_record
 
 APPROVAL_REASON = "deletes the graph and all of its data"
 
@@ -34,22 +34,14 @@ class Approval:
 
     def fits(self, change: ResourceChange, config_digest: str) -> bool:
         """Return whether this still approves the change."""
-        seen = (self.bound_config_digest, self.bound_before_digest, self.bound_after_digest)
-        return self.operation == change.operation and seen == (
-            config_digest,
-            change.before,
-            change.after,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the record."""
-        names = self.__dataclass_fields__
-        return {"schema_version": 1, **{name: getattr(self, name) for name in names}}
+        bound = (self.bound_config_digest, self.bound_before_digest, self.bound_after_digest)
+        digests = (config_digest, change.before, change.after)
+        return self.operation == change.operation and bound == digests
 
 
 def write_approval(store: ClusterStore, approval: Approval) -> None:
-    """Keep an approval."""
-    store.put_record(APPROVALS, approval.approval_id, approval.to_json())
+    """Store an approval."""
+    store.put_record(APPROVALS, approval.approval_id, asdict(approval))
 
 
 def valid_approvals(
@@ -77,7 +69,7 @@ def valid_approvals(
 
 
 def consume_approval(store: ClusterStore, approval_id: str, operation: str) -> None:
-    """Note in an approval that it is used up."""
+    """Mark an approval as consumed."""
     for approval in _read_approvals(store):
         if approval.approval_id == approval_id and approval.consumed_at is None:
             used = replace(approval, consumed_at=utc_now_text(), consumed_by_operation=operation)
@@ -87,7 +79,7 @@ def consume_approval(store: ClusterStore, approval_id: str, operation: str) -> N
 def add_consumed_approval(
     records: Mapping[str, Mapping[str, Any]], approval_id: str | None, operation: str
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return the approval records of a ledger with one more that is used up."""
+    """Return the approval records of a ledger with one more consumed approval."""
     if approval_id is None:
         return records
     used = {"consumed_at": utc_now_text(), "consumed_by_operation": operation}
@@ -95,14 +87,6 @@ def add_consumed_approval(
 
 
 def _read_approvals(store: ClusterStore) -> list[Approval]:
-    """Return all approvals, oldest first; what is none is passed over, for it approves nothing."""
-    approvals = []
-    for facts in store.records(APPROVALS).values():
-        stated = dict(facts or {})
-        if stated.pop("schema_version", None) != 1:
-            continue
-        try:
-            approvals.append(Approval(**stated))
-        except TypeError:
-            continue
-    return approvals
+    """Return all approvals, oldest first; invalid records approve nothing and are skipped."""
+    records = store.records(APPROVALS).values()
+    return [a for a in (read_record(Approval, facts) for facts in records) if a is not None]

@@ -28,30 +28,20 @@ from omnigraph.service.cluster.resource_changes import (
 from omnigraph.service.cluster.resources import DesiredState, dependents
 from omnigraph.service.cluster.session import ClusterCommandResult, ClusterSession
 
-# ----------------------------------------------------------------------
-# `cluster plan`: what `cluster apply` would do
+_NO_RESOURCES: Mapping[str, Any] = {"resource_digests": {}, "dependencies": []}
 
 
 def plan(folder: Path, options: Mapping[str, str] | None = None) -> ClusterCommandResult:
     """List the differences between a cluster and its configuration."""
     session = ClusterSession(folder, options)
-    desired = session.desired()
     facts: dict[str, Any] = {"changes": [], "blast_radius": [], "approvals_required": []}
-    if desired is not None:
-        with session.findings.catching(session.path), session.locked("plan", desired.config):
-            facts = _plan(session, desired)
+    desired = session.run("plan", lambda desired: facts.update(_plan(session, desired)))
     return session.outcome(
         desired_revision={} if desired is None else {"config_digest": desired.digest},
-        resource_digests={} if desired is None else desired.digests,
-        dependencies=[] if desired is None else wire_dependencies(desired),
+        **(_NO_RESOURCES if desired is None else desired.to_json()),
         state_observations=session.observations(),
         **facts,
     )
-
-
-def wire_dependencies(desired: DesiredState) -> list[dict[str, str]]:
-    """Return the dependencies between resources, in the wire form."""
-    return [{"from": one, "to": other} for one, other in desired.dependencies()]
 
 
 def _plan(session: ClusterSession, desired: DesiredState) -> dict[str, Any]:
@@ -90,7 +80,7 @@ def _plan(session: ClusterSession, desired: DesiredState) -> dict[str, Any]:
 def _with_migration(
     session: ClusterSession, desired: DesiredState, change: ResourceChange
 ) -> ResourceChange:
-    """Return a change of a schema with the steps it takes."""
+    """Return a change of a schema with its migration steps."""
     if change.kind != "schema" or change.operation != "update":
         return change
     live = inspect_graph(session.store, change.graph)
@@ -109,7 +99,7 @@ def _with_migration(
 
 
 def validate(folder: Path) -> ClusterCommandResult:
-    """Check a configuration and every file it names; storage is not looked at."""
+    """Check a configuration and every file it names; storage is not read."""
     session = ClusterSession(folder)
     desired = session.desired()
     if desired is not None:
@@ -121,9 +111,8 @@ def validate(folder: Path) -> ClusterCommandResult:
     resources = [] if desired is None else list(desired.resources.values())
     return session.outcome(
         config_file=str(folder / CONFIG_FILE),
-        resource_digests={} if desired is None else desired.digests,
         resources=[resource.to_json() for resource in resources],
-        dependencies=[] if desired is None else wire_dependencies(desired),
+        **(_NO_RESOURCES if desired is None else desired.to_json()),
     )
 
 
@@ -132,11 +121,12 @@ def approve(
 ) -> ClusterCommandResult:
     """Approve one pending deletion, as it is planned now."""
     session = ClusterSession(folder, options)
-    desired = session.desired()
     facts: dict[str, Any] = {}
-    if desired is not None:
-        with session.findings.catching(resource), session.locked("approve", desired.config):
-            facts = _approve(session, desired, resource, actor)
+    session.run(
+        "approve",
+        lambda desired: facts.update(_approve(session, desired, resource, actor)),
+        resource,
+    )
     return session.outcome(**facts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, TypedDict, Unpack
@@ -75,12 +75,3 @@ class ClusterDiagnostics:
             self.error(error.code, error.path, error.message)
         except OmniError as error:
             self.error(error.code, path, error.message)
-
-    def attempt(self, code: str, path: str, action: Callable[[], None]) -> bool:
-        """Run an action; record a failure under the given code and return False."""
-        try:
-            action()
-        except OmniError as error:
-            self.error(code, path, error.message)
-            return False
-        return True

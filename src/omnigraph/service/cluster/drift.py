@@ -8,23 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import OmniError
-from omnigraph.service.cluster.approvals import consume_approval
 from omnigraph.service.cluster.diagnostics import ClusterOperationRefused
-from omnigraph.service.cluster.ledger import ClusterState, LedgerEntry, ResourceStatus
+from omnigraph.service.cluster.ledger import (
+    ClusterState,
+    LedgerEntry,
+    ResourceStatus,
+    to_wire_map,
+)
 from omnigraph.service.cluster.live_graph import LiveGraph, inspect_graph
-from omnigraph.service.cluster.recovery import RecoveredState, recover_intents
+from omnigraph.service.cluster.recovery import recover_intents
 from omnigraph.service.cluster.resources import DesiredState
-from omnigraph.service.cluster.session import ClusterCommandResult, ClusterSession, to_wire_map
-from omnigraph.service.cluster.store import PAYLOADS, RECOVERIES
+from omnigraph.service.cluster.session import ClusterCommandResult, ClusterSession
+from omnigraph.service.cluster.store import PAYLOADS
 
 
 def refresh(folder: Path, options: Mapping[str, str] | None = None) -> ClusterCommandResult:
-    """Look at every declared graph and every content, and note in the ledger what is there."""
+    """Inspect every declared graph and every content, and update the ledger."""
     return _run_observation(folder, "refresh", options)
 
 
 def import_state(folder: Path, options: Mapping[str, str] | None = None) -> ClusterCommandResult:
-    """Make the first ledger of a cluster, with the declared graphs that exist already."""
+    """Create the ledger of a cluster, with the declared graphs that exist already."""
     return _run_observation(folder, "import", options)
 
 
@@ -71,10 +75,7 @@ def _run_observation(
     folder: Path, operation: str, options: Mapping[str, str] | None
 ) -> ClusterCommandResult:
     session = ClusterSession(folder, options)
-    desired = session.desired()
-    if desired is not None:
-        with session.findings.catching(session.path), session.locked(operation, desired.config):
-            _observe_graphs(session, desired, operation)
+    session.run(operation, lambda desired: _observe_graphs(session, desired, operation))
     return session.outcome(operation=operation, **_facts(session))
 
 
@@ -87,13 +88,10 @@ def _observe_graphs(session: ClusterSession, desired: DesiredState, operation: s
             message = "the cluster has a ledger already; update it with `cluster refresh`"
             raise ClusterOperationRefused("state_already_exists", session.store.state_path, message)
     store, findings = session.store, session.findings
-    digests = desired.digests
-    declared = {
-        id_: (desired.schema(id_), digests[f"schema.{id_}"]) for id_ in desired.config.graphs
-    }
-    swept = recover_intents(store, base.state, declared, findings)
-    state = swept.state
-    for id_, schema in declared.items():
+    schemas = desired.schemas
+    recovered = recover_intents(store, base.state, schemas, findings)
+    state = recovered.state
+    for id_, schema in schemas.items():
         live = inspect_graph(store, id_)
         if live.error is not None:
             findings.error("graph_open_failed", f"graph.{id_}", live.error)
@@ -102,7 +100,7 @@ def _observe_graphs(session: ClusterSession, desired: DesiredState, operation: s
     if operation == "import" and not findings.ok:
         return
     session.ledger = store.write(base, state.folded())
-    _delete_settled_records(session, swept)
+    recovered.delete_records(store)
 
 
 def _with_observation(
@@ -115,30 +113,22 @@ def _with_observation(
     if live.error is not None:
         statuses[address] = ResourceStatus("error", ("graph_open_failed",), live.error)
     elif not live.exists:
-        gone = [a for a in resources if a in (address, schema_address) or _is_query_of(a, id_)]
-        for lost in gone:
-            del resources[lost]
+        for missing in state.addresses_of(id_):
+            del resources[missing]
         statuses[address] = statuses[schema_address] = ResourceStatus("drifted", ("graph_missing",))
     else:
         resources[schema_address] = LedgerEntry(observation["schema_digest"])
         resources.setdefault(address, LedgerEntry(""))
-        matches = observation["schema_matches_desired"]
-        status = (
-            ResourceStatus("applied")
-            if matches
-            else ResourceStatus("drifted", ("schema_mismatch",))
-        )
+        status = ResourceStatus("drifted", ("schema_mismatch",))
+        if observation["schema_matches_desired"]:
+            status = ResourceStatus("applied")
         statuses[address] = statuses[schema_address] = status
     observations = {**state.observations, address: observation}
     return replace(state, resources=resources, statuses=statuses, observations=observations)
 
 
-def _is_query_of(address: str, graph: str) -> bool:
-    return address.startswith(f"query.{graph}.")
-
-
 def _without_lost_payloads(session: ClusterSession, state: ClusterState) -> ClusterState:
-    """Return the state without the contents that are gone or not what they should be."""
+    """Return the state without contents that are missing or were changed."""
     resources, statuses = dict(state.resources), dict(state.statuses)
     for address, entry in state.resources.items():
         if address.partition(".")[0] not in PAYLOADS:
@@ -148,10 +138,3 @@ def _without_lost_payloads(session: ClusterSession, state: ClusterState) -> Clus
             del resources[address]
             statuses[address] = ResourceStatus("drifted", (f"payload_{fault}",))
     return replace(state, resources=resources, statuses=statuses)
-
-
-def _delete_settled_records(session: ClusterSession, swept: RecoveredState) -> None:
-    for operation in swept.settled:
-        session.store.delete_record(RECOVERIES, operation)
-    for approval, operation in swept.approvals.items():
-        consume_approval(session.store, approval, operation)

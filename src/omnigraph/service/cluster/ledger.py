@@ -72,7 +72,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class ResourceStatus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How a resource fares: pending, planned, applying, applied, drifted, blocked or error."""
+    """The status: pending, planned, applying, applied, drifted, blocked or error."""
 
     status: str
     conditions: tuple[str, ...] = ()
@@ -115,12 +115,14 @@ class ClusterState:
 
     def queries(self, graph: str) -> dict[str, str]:
         """Return the stored queries of a graph by name, with their digests."""
-        prefix = f"query.{graph}."
-        return {
-            address.removeprefix(prefix): entry.digest
-            for address, entry in self.resources.items()
-            if address.startswith(prefix)
-        }
+        kind = f"query.{graph}"
+        names = resource_names(self.resources, kind)
+        return {name: self.resources[f"{kind}.{name}"].digest for name in names}
+
+    def addresses_of(self, graph: str) -> list[str]:
+        """Return the addresses of a graph, its schema and its queries."""
+        own = (f"graph.{graph}", f"schema.{graph}")
+        return [a for a in self.resources if a in own or a.startswith(f"query.{graph}.")]
 
     def graph_digest(self, graph: str) -> str | None:
         """Return the digest of a graph by the ledger entries of its parts."""
@@ -130,8 +132,8 @@ class ClusterState:
             return None
         provider = None
         if entry.embedding_provider is not None:
-            known = self.resources.get(entry.embedding_provider)
-            provider = (entry.embedding_provider, known.digest if known else "")
+            profile = self.resources.get(entry.embedding_provider)
+            provider = (entry.embedding_provider, profile.digest if profile else "")
         blobs = entry.external_blob_policy
         return graph_digest(graph, schema.digest, self.queries(graph), provider, blobs)
 
@@ -153,7 +155,7 @@ def resource_names(addresses: Iterable[str], kind: str) -> list[str]:
 
 
 def read_state(text: bytes, path: str) -> ClusterState:
-    """Read a ledger; refuse what this version cannot read as a whole."""
+    """Read a ledger; raise if this version cannot read all of it."""
     try:
         version = json.loads(text)["version"]
     except (ValueError, KeyError, TypeError) as error:
@@ -187,25 +189,23 @@ def write_state(state: ClusterState) -> bytes:
         "state_revision": state.revision,
         "applied_revision": {
             "config_digest": state.config_digest,
-            "resources": _sorted(state.resources),
+            "resources": to_wire_map(state.resources),
         },
-        "resource_statuses": _sorted(state.statuses),
-        "approval_records": _sorted(state.approvals),
-        "recovery_records": _sorted(state.recoveries),
-        "observations": _sorted(state.observations),
+        "resource_statuses": to_wire_map(state.statuses),
+        "approval_records": to_wire_map(state.approvals),
+        "recovery_records": to_wire_map(state.recoveries),
+        "observations": to_wire_map(state.observations),
     }
     return (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def state_token(text: bytes) -> str:
-    """Return what names one text of a ledger, for a compare-and-swap."""
-    return f"sha256:{hashlib.sha256(text).hexdigest()}"
+    """Return the token of one text of a ledger, for a compare-and-swap."""
+    return f"sha256:{content_digest(text)}"
 
 
-def to_wire(value: object) -> Any:  # noqa: ANN401 - any JSON value
-    """Return an entry or a status as plain JSON."""
-    return msgspec.json.decode(msgspec.json.encode(value))
-
-
-def _sorted(values: Mapping[str, object]) -> dict[str, Any]:
-    return {key: to_wire(values[key]) for key in sorted(values)}
+def to_wire_map(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return entries, statuses or records by address, as plain JSON."""
+    sorted_values = {address: values[address] for address in sorted(values)}
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(sorted_values))
+    return plain

@@ -13,13 +13,13 @@ from omnigraph.lang import DiagnosticReport
 from omnigraph.pipeline.resolve import report_types
 from omnigraph.pipeline.spec import StoredPipeline, parse_pipeline
 from omnigraph.service.cluster.config import read_config
-from omnigraph.service.cluster.diagnostics import ClusterDiagnostics, ClusterOperationRefused
-from omnigraph.service.cluster.ledger import content_digest, resource_names
+from omnigraph.service.cluster.diagnostics import ClusterDiagnostics
+from omnigraph.service.cluster.ledger import resource_names
 from omnigraph.service.cluster.store import ClusterStore
 
 
 class _PlaceholderVariables(dict[str, str]):
-    """Gives variables without a value one: what they are is known once a pipeline runs."""
+    """Placeholder values of variables, whose values are not known before a pipeline runs."""
 
     def get(self, name: str, default: str | None = None) -> str:  # type: ignore[override]
         return "0" if default is None else default
@@ -66,15 +66,10 @@ def read_pipeline_text(
 ) -> StoredPipeline:
     """Return the text of a pipeline as it was applied.
 
-    Relative addresses in it are meant from the folder of its file, where `source` is the folder of
-    the configuration, else from the current folder.
+    Relative addresses in it are relative to the folder of its file if `source` is the folder of
+    the configuration, otherwise to the current folder.
     """
-    address = f"pipeline.{pipeline.name}"
-    content = store.payload(address, pipeline.digest)
-    if content is None or content_digest(content) != pipeline.digest:
-        code = "catalog_payload_missing" if content is None else "catalog_payload_digest_mismatch"
-        message = "its content is not what was applied; run `cluster refresh` and `cluster apply`"
-        raise ClusterOperationRefused(code, address, message)
+    content = store.payload(f"pipeline.{pipeline.name}", pipeline.digest)
     folder = _folders(source).get(pipeline.name, Path.cwd())
     return StoredPipeline(pipeline.name, content, folder)
 

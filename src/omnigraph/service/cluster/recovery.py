@@ -1,19 +1,18 @@
 """Recovery of interrupted cluster commands.
 
-Before a command creates, migrates or deletes a graph it writes down what it is about to do. A later
-one finds that record, looks at the graph itself, and either takes into the ledger what happened or
-forgets what did not. Where neither is certain the record stays, and the graph is left alone.
+Before a command creates, migrates or deletes a graph, it records its intent. A later command reads
+that record, inspects the graph, and either adds the change to the ledger or deletes the record. If
+neither is certain, the record stays and the graph is not changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 from ulid import ULID
 
-from omnigraph.service.cluster.approvals import add_consumed_approval
+from omnigraph.service.cluster.approvals import add_consumed_approval, consume_approval
 from omnigraph.service.cluster.diagnostics import ClusterDiagnostics, ClusterOperationRefused
 from omnigraph.service.cluster.ledger import (
     ClusterState,
@@ -22,16 +21,17 @@ from omnigraph.service.cluster.ledger import (
     content_digest,
 )
 from omnigraph.service.cluster.live_graph import LiveGraph, inspect_graph, utc_now_text
-from omnigraph.service.cluster.store import RECOVERIES, ClusterStore
+from omnigraph.service.cluster.store import RECOVERIES, ClusterStore, read_record
 
 CREATE = "graph_create"
 MIGRATE = "schema_apply"
 DELETE = "graph_delete"
+_KINDS = (CREATE, MIGRATE, DELETE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterIntent:
-    """What a command is about to do to a graph."""
+    """The change that a command is about to make to a graph."""
 
     operation_id: str = field(default_factory=lambda: str(ULID()))
     started_at: str = field(default_factory=utc_now_text)
@@ -45,23 +45,18 @@ class ClusterIntent:
     state_cas_base: str | None = None
     approval_id: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the record."""
-        names = self.__dataclass_fields__
-        return {"schema_version": 1, **{name: getattr(self, name) for name in names}}
-
 
 def write_intent(store: ClusterStore, intent: ClusterIntent) -> None:
-    """Write down what is about to happen."""
-    store.put_record(RECOVERIES, intent.operation_id, intent.to_json())
+    """Record what is about to happen."""
+    store.put_record(RECOVERIES, intent.operation_id, asdict(intent))
 
 
 def read_intents(store: ClusterStore) -> list[ClusterIntent]:
-    """Return what is written down, oldest first; refuse what cannot be read."""
+    """Return the recorded intents, oldest first; raise if one cannot be read."""
     intents = []
     for id_, facts in store.records(RECOVERIES).items():
-        intent = _read_intent(id_, facts)
-        if intent is None:
+        intent = read_record(ClusterIntent, facts)
+        if intent is None or intent.operation_id != id_ or intent.kind not in _KINDS:
             message = "the record of an interrupted operation cannot be read; inspect it"
             path = store.root.child(f"{RECOVERIES}/{id_}.json")
             raise ClusterOperationRefused("recovery_sidecar_read_error", path, message)
@@ -69,27 +64,25 @@ def read_intents(store: ClusterStore) -> list[ClusterIntent]:
     return intents
 
 
-def _read_intent(id_: str, facts: dict[str, Any] | None) -> ClusterIntent | None:
-    """Return the contents of a record, or None when they are invalid."""
-    stated = dict(facts or {})
-    if stated.pop("schema_version", None) != 1 or stated.get("operation_id") != id_:
-        return None
-    try:
-        intent = ClusterIntent(**stated)
-    except TypeError:
-        return None
-    return intent if intent.kind in (CREATE, MIGRATE, DELETE) else None
-
-
 @dataclass(slots=True)
 class RecoveredState:
-    """What a sweep made of a state; records in `settled` go once the state is written."""
+    """A state after recovery; records in `settled` are deleted once the state is written."""
 
     state: ClusterState
     pending: set[str] = field(default_factory=set)
     settled: list[str] = field(default_factory=list)
     approvals: dict[str, str] = field(default_factory=dict)
-    """Approvals that were used up, with the operation that did."""
+    """Consumed approvals, each with the operation that consumed it."""
+
+    def delete_records(
+        self, store: ClusterStore, observer: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Delete the records of changes that the ledger now has."""
+        for operation in self.settled:
+            observer(f"forget {operation}")
+            store.delete_record(RECOVERIES, operation)
+        for approval, operation in self.approvals.items():
+            consume_approval(store, approval, operation)
 
 
 def recover_intents(
@@ -98,7 +91,7 @@ def recover_intents(
     declared: Mapping[str, tuple[str, str]],
     findings: ClusterDiagnostics,
 ) -> RecoveredState:
-    """Settle every record; `wanted` is the schema of each declared graph, with its digest."""
+    """Settle every record; `declared` has the schema of each declared graph and its digest."""
     swept = RecoveredState(state)
     for intent in read_intents(store):
         settled = (
@@ -191,10 +184,9 @@ def _settle_delete(
 
 
 def remove_graph_entries(swept: RecoveredState, intent: ClusterIntent) -> None:
-    """Take a graph that was deleted, and all that belonged to it, out of the ledger."""
+    """Remove a deleted graph, its schema and its queries from the ledger."""
     graph, state = intent.graph_id, swept.state
-    own = (f"graph.{graph}", f"schema.{graph}")
-    gone = [a for a in state.resources if a in own or a.startswith(f"query.{graph}.")]
+    gone = state.addresses_of(graph)
     tombstone = {
         "kind": "tombstone",
         "deleted_at": utc_now_text(),

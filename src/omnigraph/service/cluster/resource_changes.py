@@ -24,7 +24,7 @@ UNSUPPORTED = "apply_unsupported_kind"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceChange:
-    """One resource that differs, and what becomes of it."""
+    """One resource that differs, and how apply handles it."""
 
     resource: str
     operation: str
@@ -70,7 +70,7 @@ class ResourceChange:
 def diff_resources(
     declared: Mapping[str, LedgerEntry], state: ClusterState
 ) -> list[ResourceChange]:
-    """Return what has to be created, updated and deleted, by address."""
+    """Return the resources to create, update and delete, by address."""
     changes = []
     for address in sorted({*declared, *state.resources}):
         before, after = state.resources.get(address), declared.get(address)
@@ -104,10 +104,10 @@ def _resource_update(address: str, before: LedgerEntry, after: LedgerEntry) -> R
 
 @dataclass(frozen=True, slots=True)
 class ApplyConditions:
-    """What decides whether a change can be made: recoveries, approvals, and failures so far."""
+    """The conditions of a change: pending recoveries, approvals, and failures so far."""
 
     pending: Collection[str] = ()
-    """Graphs something unfinished is known about."""
+    """Graphs with an interrupted operation."""
     approved: Collection[str] = ()
     """Resources whose deletion was approved."""
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -134,9 +134,9 @@ def classify_changes(
     state: ClusterState,
     situation: ApplyConditions,
 ) -> list[ResourceChange]:
-    """Say of every change whether it is made in this run, and if not, why."""
-    decider = _ChangeClassifier(changes, declared, state, situation)
-    return [decider.decide(change) for change in changes]
+    """Classify changes: whether each is made in this run, and if not, why."""
+    classifier = _ChangeClassifier(changes, declared, state, situation)
+    return [classifier.decide(change) for change in changes]
 
 
 class _ChangeClassifier:
@@ -150,26 +150,22 @@ class _ChangeClassifier:
         situation: ApplyConditions,
     ) -> None:
         self._changes = {change.resource: change for change in changes}
-        self._wanted = declared
+        self._declared = declared
         self._state = state
         self._situation = situation
 
-    def decide(self, change: ResourceChange) -> ResourceChange:
-        disposition, reason = self._verdict(change)
-        return replace(change, disposition=disposition, reason=reason)
+        self._rules = {
+            "graph": self._graph,
+            "schema": self._schema,
+            "query": self._query,
+            "policy": self._policy,
+            "pipeline": self._policy,
+            "provider": self._provider,
+        }
 
-    def _verdict(self, change: ResourceChange) -> tuple[str, str | None]:
-        match change.kind:
-            case "graph":
-                return self._graph(change)
-            case "schema":
-                return self._schema(change)
-            case "query":
-                return self._query(change)
-            case "policy" | "pipeline":
-                return self._policy(change)
-            case _:
-                return self._provider(change)
+    def decide(self, change: ResourceChange) -> ResourceChange:
+        disposition, reason = self._rules[change.kind](change)
+        return replace(change, disposition=disposition, reason=reason)
 
     def _graph(self, change: ResourceChange) -> tuple[str, str | None]:
         if change.graph in self._situation.pending:
@@ -199,15 +195,15 @@ class _ChangeClassifier:
             return BLOCKED, PENDING
         parts = (f"graph.{change.graph}", f"schema.{change.graph}")
         changed = [self._changes[part] for part in parts if part in self._changes]
-        there = change.operation == "delete" or self._will_exist(change.graph)
-        if not there or any(not self.decide(part).is_done for part in changed):
+        exists = change.operation == "delete" or self._will_exist(change.graph)
+        if not exists or any(not self.decide(part).is_done for part in changed):
             return BLOCKED, NOT_APPLIED
         return APPLIED, None
 
     def _policy(self, change: ResourceChange) -> tuple[str, str | None]:
         if change.operation == "delete":
             return APPLIED, None
-        scopes = self._wanted[change.resource].applies_to or ()
+        scopes = self._declared[change.resource].applies_to or ()
         graphs = [scope.partition(".")[2] for scope in scopes if scope != CLUSTER]
         if any(graph in self._situation.pending for graph in graphs):
             return BLOCKED, PENDING
@@ -241,7 +237,7 @@ def applied_resources(
         if not change.is_done:
             continue
         if change.operation == "delete":
-            del resources[change.resource]
+            resources.pop(change.resource, None)
         else:
             resources[change.resource] = declared[change.resource]
     return resources

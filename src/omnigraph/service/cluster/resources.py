@@ -100,6 +100,14 @@ class DesiredState:
         """The digest of the configuration and all it names."""
         return config_digest(self.config.document.value, self.digests.items())
 
+    @property
+    def schemas(self) -> dict[str, tuple[str, str]]:
+        """The schema text of each graph, with its digest."""
+        entries = self.entries
+        return {
+            id_: (self.schema(id_), entries[f"schema.{id_}"].digest) for id_ in self.config.graphs
+        }
+
     def schema(self, graph: str) -> str:
         """Return the schema text of a graph."""
         return self.resources[f"schema.{graph}"].content.decode("utf-8").removeprefix("\ufeff")
@@ -107,6 +115,11 @@ class DesiredState:
     def dependencies(self) -> list[tuple[str, str]]:
         """Return the dependencies between resources."""
         return sorted(_dependencies(self.entries))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the digests of the resources and their dependencies, in the wire form."""
+        pairs = [{"from": one, "to": other} for one, other in self.dependencies()]
+        return {"resource_digests": self.digests, "dependencies": pairs}
 
 
 def _dependencies(entries: Mapping[str, LedgerEntry]) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,6 @@ from omnigraph.service.cluster.diagnostics import (
 from omnigraph.service.cluster.ledger import (
     ClusterState,
     LedgerEntry,
-    content_digest,
     provider_digest,
     resource_names,
 )
@@ -61,14 +60,14 @@ class AppliedRevision:
 
     root: str
     options: Mapping[str, str]
-    """What reaches the storage of every graph."""
+    """The storage options of every graph."""
     revision: int
     graphs: tuple[ServedGraph, ...]
     policies: tuple[ServedPolicy, ...] = ()
 
     @property
     def healthy(self) -> tuple[ServedGraph, ...]:
-        """The graphs nothing is known against."""
+        """The graphs that are not quarantined."""
         return tuple(graph for graph in self.graphs if graph.quarantine is None)
 
     def policy_of(self, graph: str | None) -> ServedPolicy | None:
@@ -176,9 +175,9 @@ class _RevisionReader:
             self._findings.error("external_blob_policy_digest_mismatch", address, message)
         sources = {}
         for name, digest in self._state.queries(id_).items():
-            text = self._payload(f"query.{id_}.{name}", digest)
-            if text is not None:
-                sources[name] = text
+            address_ = f"query.{id_}.{name}"
+            with self._findings.catching(address_):
+                sources[name] = self._store.payload(address_, digest).decode("utf-8", "replace")
         reason = None
         if unfinished is not None:
             reason = f"cluster_recovery_pending: {unfinished} was interrupted; apply settles it"
@@ -206,9 +205,9 @@ class _RevisionReader:
                     message = f"policy '{taken[scope]}' already applies to {scope}"
                     self._findings.error("duplicate_policy_binding", address, message)
                 taken[scope] = name
-            text = self._payload(address, entry.digest)
-            if text is not None:
-                graphs = tuple(resource_names(entry.applies_to, "graph"))
+            graphs = tuple(resource_names(entry.applies_to, "graph"))
+            with self._findings.catching(address):
+                text = self._store.payload(address, entry.digest).decode("utf-8", "replace")
                 policies.append(ServedPolicy(name, text, CLUSTER in entry.applies_to, graphs))
         return policies
 
@@ -229,18 +228,6 @@ class _RevisionReader:
             message = "the profile of the provider does not match its digest"
             self._findings.error("embedding_provider_digest_mismatch", provider, message)
         return stated.embedding_profile
-
-    def _payload(self, address: str, digest: str) -> str | None:
-        content = self._store.payload(address, digest)
-        if content is None:
-            message = "its stored content is missing; run `cluster refresh` and `cluster apply`"
-            self._findings.error("catalog_payload_missing", address, message)
-            return None
-        if content_digest(content) != digest:
-            message = "its content is not what was applied; run `cluster refresh` and apply again"
-            self._findings.error("catalog_payload_digest_mismatch", address, message)
-            return None
-        return content.decode("utf-8", "replace")
 
 
 def _server_base_paths(policy: Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from omnigraph.service.cluster.diagnostics import (
     ClusterDiagnostics,
     ClusterOperationRefused,
 )
-from omnigraph.service.cluster.ledger import ClusterState, to_wire
+from omnigraph.service.cluster.ledger import ClusterState
 from omnigraph.service.cluster.resources import DesiredState, read_desired_state
 from omnigraph.service.cluster.store import ClusterLedger, ClusterLock, ClusterStore
 from omnigraph.storage import locate
@@ -59,6 +59,16 @@ class ClusterSession:
             self._open(state.config)
         return state
 
+    def run(
+        self, operation: str, action: Callable[[DesiredState], object], path: str | None = None
+    ) -> DesiredState | None:
+        """Run an action under the lock; record its error. Return the configuration if valid."""
+        desired = self.desired()
+        if desired is not None:
+            with self.findings.catching(path or self.path), self.locked(operation, desired.config):
+                action(desired)
+        return desired
+
     def config(self) -> ClusterConfig | None:
         """Read the configuration alone."""
         config = read_config(self.folder, self.findings)
@@ -78,7 +88,7 @@ class ClusterSession:
 
     @contextmanager
     def locked(self, operation: str, config: ClusterConfig) -> Iterator[None]:
-        """Hold the lock for as long as the block lasts, unless the configuration wants none."""
+        """Hold the lock during the block, unless the configuration disables it."""
         if not config.lock:
             message = "`state.lock` is false: concurrent commands are not prevented"
             self.findings.warn("state_lock_disabled", "state.lock", message)
@@ -95,7 +105,7 @@ class ClusterSession:
             self.store.release_lock(self._acquired.lock_id)
 
     def need_state(self) -> ClusterLedger:
-        """Read the ledger, which has to be there."""
+        """Read the ledger; raise if there is none."""
         ledger = self.read()
         if ledger.text is None:
             message = "the cluster has no ledger yet; create it with: omnigraph cluster import"
@@ -103,7 +113,7 @@ class ClusterSession:
         return ledger
 
     def observations(self) -> dict[str, Any]:
-        """Return what is known about ledger and lock, in the wire form."""
+        """Return the state of ledger and lock, in the wire form."""
         if self._store is None:
             return {}
         state, held = self.ledger.state, self.lock
@@ -137,10 +147,5 @@ class ClusterSession:
 
     @property
     def path(self) -> str:
-        """What a finding is about that is about nothing smaller."""
+        """The path of findings about the whole configuration."""
         return str(self.folder / CONFIG_FILE)
-
-
-def to_wire_map(values: Mapping[str, object]) -> dict[str, Any]:
-    """Return entries or statuses by address, as plain JSON."""
-    return {address: to_wire(values[address]) for address in sorted(values)}

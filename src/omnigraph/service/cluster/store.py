@@ -1,7 +1,7 @@
 """Storage of a cluster: the ledger, its lock, contents by digest, records.
 
-The ledger is replaced by compare-and-swap only. The lock keeps people from working at the same
-time; that no update is lost does not depend on it.
+The ledger is replaced by compare-and-swap only. The lock prevents concurrent commands; that no
+update is lost does not depend on it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ulid import ULID
 
@@ -35,24 +35,25 @@ APPROVALS = "__cluster/approvals"
 GRAPHS_FOLDER = "graphs"
 PAYLOADS = ("query", "policy", "pipeline")
 """The kinds of resources whose content is stored under its digest."""
+_RecordT = TypeVar("_RecordT")
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterLedger:
-    """A state and the very text it was read from; no text where there was none."""
+    """A state and the text it was read from; None without a ledger."""
 
     state: ClusterState
     text: bytes | None
 
     @property
     def token(self) -> str | None:
-        """What names this text."""
+        """The digest of the text."""
         return None if self.text is None else state_token(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterLock:
-    """Who holds the lock, and since when."""
+    """The holder of the lock, and since when."""
 
     lock_id: str
     operation: str
@@ -67,7 +68,7 @@ class ClusterLock:
 
 
 class ClusterStore:
-    """What a cluster keeps below its storage root."""
+    """The objects of a cluster below its storage root."""
 
     def __init__(self, root: Location) -> None:
         self.root = root
@@ -86,14 +87,14 @@ class ClusterStore:
     # --- ledger
 
     def read(self) -> ClusterLedger:
-        """Return the ledger; it is empty where there is none."""
+        """Return the ledger; it is empty if none is stored."""
         text = self._get(STATE_FILE, "state_read_error")
         if text is None:
             return ClusterLedger(ClusterState(), None)
         return ClusterLedger(read_state(text, self.state_path), text)
 
     def write(self, base: ClusterLedger, state: ClusterState) -> ClusterLedger:
-        """Put a state in the place of the one it was made from, as the next revision.
+        """Replace the state that a new one is based on, as the next revision.
 
         Nothing is written when nothing changed.
         """
@@ -139,14 +140,7 @@ class ClusterStore:
         """Acquire the lock for an operation, or raise with its holder."""
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
         mine = ClusterLock(str(ULID()), operation, created, os.getpid())
-        facts = {
-            "version": 1,
-            "lock_id": mine.lock_id,
-            "operation": operation,
-            "created_at": created,
-            "pid": mine.pid,
-        }
-        if self.objects.put_if_absent(LOCK_FILE, _pretty(facts)):
+        if self.objects.put_if_absent(LOCK_FILE, _pretty({"version": 1, **asdict(mine)})):
             return mine
         held = self.lock()
         if held is None:
@@ -160,7 +154,7 @@ class ClusterStore:
         raise ClusterOperationRefused("state_lock_held", self.lock_path, message)
 
     def release_lock(self, lock_id: str) -> bool:
-        """Give the lock back, if it is still the one that was taken."""
+        """Release the lock, if it is still the one that was acquired."""
         held = self.lock()
         if held is None or held.lock_id != lock_id:
             return False
@@ -170,27 +164,35 @@ class ClusterStore:
     # --- contents
 
     def payload_path(self, address: str, digest: str) -> str:
-        """Return where the content of a query or a policy lies."""
+        """Return the path of the content of a query, policy or pipeline."""
         kind, _, name = address.partition(".")
         suffix = "gq" if kind == "query" else "yaml"
         return f"{RESOURCES}/{kind}/{name.replace('.', '/')}/{digest}.{suffix}"
 
     def put_payload(self, address: str, digest: str, content: bytes) -> None:
-        """Store a content under its digest; what is there already and right is left alone."""
+        """Store a content under its digest, unless it is stored already."""
         path = self.payload_path(address, digest)
         if not self.objects.put_if_absent(path, content) and self.objects.get(path) != content:
             self.objects.put(path, content)
 
-    def payload(self, address: str, digest: str) -> bytes | None:
-        """Return a content; it need not be the one its digest promises."""
-        return self.objects.get(self.payload_path(address, digest))
+    def payload(self, address: str, digest: str) -> bytes:
+        """Return a content; raise ClusterOperationRefused if it is missing or was changed."""
+        content = self.objects.get(self.payload_path(address, digest))
+        if content is not None and content_digest(content) == digest:
+            return content
+        missing = content is None
+        code = "catalog_payload_missing" if missing else "catalog_payload_digest_mismatch"
+        problem = "its stored content is missing" if missing else "its content was changed"
+        message = f"{problem}; run `cluster refresh` and `cluster apply`"
+        raise ClusterOperationRefused(code, address, message)
 
     def payload_fault(self, address: str, digest: str) -> str | None:
-        """Return `missing` or `mismatch` when a content is not what its digest promises."""
-        content = self.payload(address, digest)
-        if content is None:
-            return "missing"
-        return None if content_digest(content) == digest else "mismatch"
+        """Return `missing` or `mismatch` if a content does not match its digest."""
+        try:
+            self.payload(address, digest)
+        except ClusterOperationRefused as error:
+            return error.code.rpartition("_")[2]
+        return None
 
     # --- records
 
@@ -211,7 +213,7 @@ class ClusterStore:
 
     def put_record(self, folder: str, id_: str, facts: dict[str, Any]) -> None:
         """Write or replace a record."""
-        self.objects.put(f"{folder}/{id_}.json", _pretty(facts))
+        self.objects.put(f"{folder}/{id_}.json", _pretty({"schema_version": 1, **facts}))
 
     def delete_record(self, folder: str, id_: str) -> None:
         """Remove a record."""
@@ -220,7 +222,7 @@ class ClusterStore:
     # --- graphs
 
     def graph_location(self, id_: str) -> Location:
-        """Return where a graph of the cluster lies."""
+        """Return the location of a graph of the cluster."""
         return Location(self.graph_uri(id_), self.root.options)
 
     def graph_uri(self, id_: str) -> str:
@@ -228,14 +230,14 @@ class ClusterStore:
         return self.root.child(f"{GRAPHS_FOLDER}/{id_}.omni")
 
     def has_graph_files(self, id_: str) -> bool:
-        """Return whether anything lies at the address of a graph."""
+        """Return whether any object exists at the address of a graph."""
         return next(iter(self.objects.list(f"{GRAPHS_FOLDER}/{id_}.omni")), None) is not None
 
     def remove_graph(self, id_: str) -> None:
         """Remove everything at the address of a graph, its manifest first."""
         prefix = f"{GRAPHS_FOLDER}/{id_}.omni"
         paths = [info.path for info in self.objects.list(prefix)]
-        self.objects.delete(sorted(paths, key=lambda path: (_behind_manifest(path), path)))
+        self.objects.delete(sorted(paths, key=lambda path: ("/__manifest/" not in path, path)))
 
     def _get(self, path: str, code: str) -> bytes | None:
         try:
@@ -244,8 +246,15 @@ class ClusterStore:
             raise ClusterOperationRefused(code, self.root.child(path), error.message) from error
 
 
-def _behind_manifest(path: str) -> bool:
-    return "/__manifest/" not in path
+def read_record(kind: type[_RecordT], facts: dict[str, Any] | None) -> _RecordT | None:
+    """Return the dataclass that a record holds, or None if the record is invalid."""
+    members = dict(facts or {})
+    if members.pop("schema_version", None) != 1:
+        return None
+    try:
+        return kind(**members)
+    except TypeError:
+        return None
 
 
 def _pretty(facts: dict[str, Any]) -> bytes:
