@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,7 +17,7 @@ from omnigraph.catalog import (
 )
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog
-from omnigraph.cli.output import print_json
+from omnigraph.cli.output import json_requested, print_result
 
 _SCRATCH_DOMAIN = "0" * 26
 """Comparing two files needs identities; they are not stored."""
@@ -25,7 +25,7 @@ _SCRATCH_DOMAIN = "0" * 26
 _COLOURS = {"add": "green", "drop": "red", "remove": "red", "unsupported": "red"}
 
 
-def print_file_plan(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -> None:
+def print_file_plan(old: Path, new: Path, *, allow_data_loss: bool = False) -> None:
     """Print the migration steps from one schema file to another."""
     before, _ = open_catalog(old)
     after, report = open_catalog(new)
@@ -34,26 +34,22 @@ def print_file_plan(old: Path, new: Path, *, allow_data_loss: bool, as_json: boo
     desired = resolve_schema(after, accepted, allocator=allocator, report=report)
     plan = plan_migration(accepted, desired)
     plan = plan.with_data_loss() if allow_data_loss else plan
-    if as_json:
-        diagnostics = [diagnostic.to_json() for diagnostic in report.sorted()]
-        print_json({"from": str(old), "to": str(new), **plan.to_json(), "diagnostics": diagnostics})
-        return
-    if report.diagnostics:
+    if report.diagnostics and not json_requested():
         click.echo(diagnostics_text(report.sorted()), err=True)
-    print_migration_plan(plan, f"schema plan for {old} to {new}")
+    diagnostics = [diagnostic.to_json() for diagnostic in report.sorted()]
+    value = {"from": str(old), "to": str(new), **plan.to_json(), "diagnostics": diagnostics}
+    print_result(value, *migration_lines(plan, f"schema plan for {old} to {new}"))
 
 
-def print_migration_plan(plan: MigrationPlan, title: str, **facts: Any) -> None:  # noqa: ANN401 - any value
-    """Print a plan as text, one line per step, after a title and further facts."""
-    click.echo(title)
-    click.echo(f"supported: {'yes' if plan.supported else 'no'}")
-    for name, value in facts.items():
-        shown = ("no", "yes")[value] if isinstance(value, bool) else value
-        click.echo(f"{name}: {shown}")
+def migration_lines(plan: MigrationPlan, title: str, **facts: object) -> Iterator[str]:
+    """Yield a plan as text, one line per step, after a title and further facts."""
+    yield title
+    for name, value in {"supported": plan.supported, **facts}.items():
+        yield f"{name}: {('no', 'yes')[value] if isinstance(value, bool) else value}"
     for step in plan.steps:
-        click.echo(f"- {step_text(step)}")
+        yield f"- {step_text(step)}"
     if not plan.steps:
-        click.echo("no schema changes")
+        yield "no schema changes"
 
 
 def step_text(step: MigrationStep) -> str:

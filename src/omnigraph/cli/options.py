@@ -137,6 +137,7 @@ def option_value(name: str) -> Any:  # noqa: ANN401 - the value of an option
 
 
 _LOCATION_OPTIONS = ("server", "graph", "cluster", "profile", "store")
+_ADDRESS_OPTIONS = (*_LOCATION_OPTIONS, "actor")
 _OPTION_FIELDS = {**{name: name for name in _LOCATION_OPTIONS}, "as": "actor"}
 _UNUSED_OPTIONS = {
     "init": ("direct", _LOCATION_OPTIONS),
@@ -145,17 +146,14 @@ _UNUSED_OPTIONS = {
     "embed": ("local", ("server", "graph", "cluster", "profile")),
     "mcp": ("local", ("server", "cluster", "profile")),
     "serve": ("local", _LOCATION_OPTIONS),
-    "login": ("local", (*_LOCATION_OPTIONS, "actor")),
-    "logout": ("local", (*_LOCATION_OPTIONS, "actor")),
-    "version": ("local", (*_LOCATION_OPTIONS, "actor")),
-    "completion": ("local", (*_LOCATION_OPTIONS, "actor")),
-    "fmt": ("local", (*_LOCATION_OPTIONS, "actor")),
-    "alias": ("local", (*_LOCATION_OPTIONS, "actor")),
+    **dict.fromkeys(
+        ("login", "logout", "version", "completion", "fmt", "alias"), ("local", _ADDRESS_OPTIONS)
+    ),
     "profile": ("local", ("server", "graph", "cluster", "store", "actor")),
     "graphs": ("served", ("graph", "store", "cluster", "actor")),
     "cluster": ("control", _LOCATION_OPTIONS),
     **{
-        f"cluster {name}": ("control", (*_LOCATION_OPTIONS, "actor"))
+        f"cluster {name}": ("control", _ADDRESS_OPTIONS)
         for name in ("validate", "plan", "status", "refresh", "import", "force-unlock")
     },
     "policy": ("control", ("server", "store", "actor")),
@@ -169,15 +167,11 @@ def refuse_unused_options(command: str) -> None:
     sort, unused = _UNUSED_OPTIONS.get(command) or _UNUSED_OPTIONS.get(
         command.split(" ")[0], ("", ())
     )
-    names = [
-        f"--{_FIELD_OPTIONS.get(name, name)}" for name in unused if option_value(name) is not None
-    ]
+    given = (name for name in unused if option_value(name) is not None)
+    names = ["--as" if name == "actor" else f"--{name}" for name in given]
     if names:
         do = "does" if len(names) == 1 else "do"
         raise InvalidUsage(f"`{command}` is a {sort} command: {', '.join(names)} {do} not apply")
-
-
-_FIELD_OPTIONS = {"actor": "as"}
 
 
 def has_location() -> bool:
@@ -244,7 +238,7 @@ def actor_and_policy(actor: str | None = None) -> ActorPolicy:
     return ActorPolicy(meta.get("omnigraph.policy"), actor or meta.get("omnigraph.actor"))
 
 
-def json_option(command: _CommandT) -> _CommandT:
+def json_option(command: _CommandT, about: str = "Print JSON.") -> _CommandT:
     """Add `--json`, which `print_result` follows."""
     option = click.option(
         "--json",
@@ -252,7 +246,7 @@ def json_option(command: _CommandT) -> _CommandT:
         is_flag=True,
         expose_value=False,
         callback=_store_option("json"),
-        help="Print JSON.",
+        help=about,
     )
     return option(command)
 

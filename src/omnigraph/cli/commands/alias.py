@@ -11,7 +11,8 @@ import click
 
 from omnigraph.cli.graph_address import GraphAddress, server_url
 from omnigraph.cli.open_graph import load_user_config
-from omnigraph.cli.options import InvalidUsage
+from omnigraph.cli.options import InvalidUsage, json_option
+from omnigraph.cli.output import json_requested
 from omnigraph.cli.queries import output_style, read_params
 from omnigraph.cli.remote import open_remote_graph
 from omnigraph.cli.results import write_result
@@ -30,14 +31,13 @@ from omnigraph.service.user_config import OUTPUT_FORMATS, QueryAlias
 @click.option(
     "--format", "format_", type=click.Choice(OUTPUT_FORMATS), help="Output format of the rows."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def alias(
     name: str,
     values: tuple[str, ...],
     params: str | None,
     params_file: Path | None,
     format_: str | None,
-    as_json: bool,
 ) -> None:
     """Run the stored query configured as alias NAME."""
     operator = load_user_config()
@@ -51,7 +51,7 @@ def alias(
     merged = {**entry.params, **_positional(entry, values)}
     merged |= read_params(params, params_file) or {}
     answer = served.invoke(entry.query, merged, expect_mutation=False)
-    chosen, style = output_style("json" if as_json else format_ or entry.format)
+    chosen, style = output_style("json" if json_requested() else format_ or entry.format)
     target = {"branch": served.branch_name, "snapshot": None}
     write_result(answer, target, chosen, sys.stdout.buffer, style)
 

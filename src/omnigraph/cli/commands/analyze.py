@@ -9,8 +9,8 @@ import click
 
 from omnigraph import pipeline
 from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import actor_option, graph_options
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.options import actor_option, graph_options, json_option
+from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import show_progress
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
@@ -24,7 +24,7 @@ def analyze() -> None:
 
 def _options(command: _CommandT) -> _CommandT:
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        json_option,
         click.option("--message", "-m", help="Message of the commit."),
         click.option(
             "--from",
@@ -54,15 +54,13 @@ def _run(algorithm: str, common: dict[str, Any], **options: Any) -> None:  # noq
     )
     with show_progress(algorithm, pipeline.running_tasks):
         done = pipeline.analyze(graph, analysis)
-    if common["as_json"]:
-        print_json({"uri": graph.uri, **done.to_json()})
-        return
     rounds = count_text(done.rounds, "round")
     commit = done.loaded.commit
     stored = "no value changed" if commit is None else f"stored as {commit.id}"
-    click.echo(
+    print_result(
+        {"uri": graph.uri, **done.to_json()},
         f"{algorithm}: {count_text(done.nodes, 'node')} after {rounds}, in {done.into} "
-        f"on branch {done.loaded.branch}: {stored}"
+        f"on branch {done.loaded.branch}: {stored}",
     )
 
 

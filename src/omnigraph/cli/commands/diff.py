@@ -11,9 +11,9 @@ import click
 from omnigraph.changes.diff import ChangeTotals, change_json, comparison_json
 from omnigraph.cli.changes import change_filter_options, print_change, stat_lines, summary_text
 from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import has_location, policy_actor_option, policy_option
+from omnigraph.cli.options import has_location, json_option, policy_actor_option, policy_option
 from omnigraph.cli.options import location_options as address_options
-from omnigraph.cli.output import print_json, stream_json
+from omnigraph.cli.output import json_requested, print_result, stream_json
 
 
 @click.command()
@@ -24,7 +24,7 @@ from omnigraph.cli.output import print_json, stream_json
 @policy_option
 @change_filter_options
 @click.option("--stat", is_flag=True, help="Print only the number of changes of each type.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.option(
     "--jsonl", "as_lines", is_flag=True, help="Print one JSON object per line for each change."
 )
@@ -33,7 +33,6 @@ def diff(
     store: str | None,
     scope: dict[str, Any],
     stat: bool,
-    as_json: bool,
     as_lines: bool,
 ) -> None:
     """Show the entities that differ between two states of a graph.
@@ -46,11 +45,9 @@ def diff(
     changes = tally.counting(graph.diff(old, new, **scope))
     if stat:
         deque(changes, maxlen=0)
-        if as_json:
-            print_json({**comparison_json(old, new), "stats": tally.to_json()})
-        else:
-            click.echo("\n".join([*stat_lines(tally), summary_text(tally)]))
-    elif as_json:
+        value = {**comparison_json(old, new), "stats": tally.to_json()}
+        print_result(value, *stat_lines(tally), summary_text(tally))
+    elif json_requested():
         items = (change_json(change, old, new) for change in changes)
         stream_json(comparison_json(old, new), "changes", items, lambda: {"stats": tally.to_json()})
     elif as_lines:

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.options import actor_option
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.options import actor_option, json_option
+from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import show_progress
 from omnigraph.embed.embed_spec import (
     EmbedFileJob,
@@ -20,7 +20,7 @@ from omnigraph.embed.embed_spec import (
     read_spec,
 )
 from omnigraph.embed.embedder import Embedder
-from omnigraph.embed.file_embedding import EmbedFileReport, embed_file
+from omnigraph.embed.file_embedding import embed_file
 
 _FILE = click.Path(path_type=Path)
 _FORMS = (
@@ -63,7 +63,7 @@ _FORMS = (
     metavar="[T:]FIELD=VALUE",
     help="File: include only matching records.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def embed(
     context: click.Context,
@@ -83,7 +83,6 @@ def embed(
     reembed_all: bool,
     types: tuple[str, ...],
     selects: tuple[str, ...],
-    as_json: bool,
 ) -> None:
     """Compute embedding vectors for a type of a graph, or for records in a file."""
     if _is_graph_form(context):
@@ -100,13 +99,27 @@ def embed(
                 message=message,
                 progress=progress,
             )
-        _print_graph_report(graph.uri, done, as_json)
+        _print_graph_report(graph.uri, done)
         return
     mode = _mode(clean, reembed_all, bool(types or selects))
-    job = _job(_files(seed, source, output, spec_path), mode, types, selects)
+    input_path, output_path, spec = _files(seed, source, output, spec_path)
+    job = EmbedFileJob(
+        input=input_path,
+        output=output_path,
+        spec=spec,
+        mode=mode,
+        types=frozenset(types),
+        selectors=tuple(read_selector(text) for text in selects),
+    )
     with show_progress("embedding") as progress:
         report = embed_file(job, Embedder(), progress)
-    _print_file_report(report, as_json)
+    facts = report.to_json()
+    done = f"selected {report.selected}, cleaned {report.cleaned}"
+    print_result(
+        facts,
+        f"embedded {report.embedded} records ({done}) from {input_path} -> {output_path} "
+        f"[{facts['mode']} {facts['dimension']}d]",
+    )
 
 
 _GRAPH = {
@@ -177,44 +190,12 @@ def _files(
     return source, output, read_spec(spec)
 
 
-def _job(
-    files: tuple[Path, Path, EmbedSpec],
-    mode: EmbedFileMode,
-    types: tuple[str, ...],
-    selects: tuple[str, ...],
-) -> EmbedFileJob:
-    source, output, spec = files
-    selectors = tuple(read_selector(text) for text in selects)
-    return EmbedFileJob(
-        input=source,
-        output=output,
-        spec=spec,
-        mode=mode,
-        types=frozenset(types),
-        selectors=selectors,
-    )
-
-
-def _print_graph_report(uri: str, done: Any, as_json: bool) -> None:  # noqa: ANN401 - an EmbedResult
-    if as_json:
-        print_json({"uri": uri, **done.to_json()})
-        return
+def _print_graph_report(uri: str, done: Any) -> None:  # noqa: ANN401 - an EmbedResult
     by = f" by {done.model}" if done.model else ""
-    made = count_text(done.total, "vector")
-    click.echo(f"embedded {uri} on branch {done.branch}: {made} of {done.type}{by}")
+    vectors = count_text(done.total, "vector")
+    lines = [f"embedded {uri} on branch {done.branch}: {vectors} of {done.type}{by}"]
     if done.skipped:
-        click.echo(f"  {count_text(done.skipped, 'empty text')} left out")
+        lines.append(f"  {count_text(done.skipped, 'empty text')} left out")
     if done.commit is None:
-        click.echo("  no vector changed" if done.total else "  nothing to do")
-
-
-def _print_file_report(report: EmbedFileReport, as_json: bool) -> None:
-    if as_json:
-        print_json(report.to_json())
-        return
-    facts, job = report.to_json(), report.job
-    done = f"selected {report.selected}, cleaned {report.cleaned}"
-    how = f"[{facts['mode']} {facts['dimension']}d]"
-    click.echo(
-        f"embedded {report.embedded} records ({done}) from {job.input} -> {job.output} {how}"
-    )
+        lines.append("  no vector changed" if done.total else "  nothing to do")
+    print_result({"uri": uri, **done.to_json()}, *lines)

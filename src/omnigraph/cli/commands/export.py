@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ from omnigraph.cli.options import (
     json_option,
     warn_deprecated,
 )
-from omnigraph.cli.output import count_text, print_json, print_result
+from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import report_line_counts, show_progress, spark_details
 from omnigraph.graph import Graph, import_archive
 from omnigraph.maintain.archive import ArchiveReport
@@ -58,12 +59,7 @@ from omnigraph.query.limits import SPARK_ENGINE
 @click.option(
     "--history", is_flag=True, help="With --archive: include all branches, tags and commits."
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="With --parquet, --parts or --archive: print JSON.",
-)
+@partial(json_option, about="With --parquet, --parts or --archive: print JSON.")
 def export(
     uri: str | None,
     store: str | None,
@@ -76,14 +72,12 @@ def export(
     archive: Path | None,
     jsonl: bool,
     history: bool,
-    as_json: bool,
 ) -> None:
     """Export all entities as NDJSON that `load` reads."""
     if jsonl:
         warn_deprecated("export --jsonl", "export")
-    ways = [
-        name for name, path in _destinations(folder, parts, archive).items() if path is not None
-    ]
+    destinations = {"--parquet": folder, "--parts": parts, "--archive": archive}
+    ways = [name for name, path in destinations.items() if path is not None]
     if len(ways) > 1:
         raise click.UsageError(f"{' and '.join(ways)} are mutually exclusive")
     if archive is not None and types:
@@ -98,45 +92,33 @@ def export(
     if archive is not None:
         with show_progress("exporting"):
             report = graph.export_archive(archive, at, history=history)
-        _print_archive(graph, archive, report, as_json)
+        size = f"{report.bytes:,} bytes"
+        text = f"exported {graph.uri} with {_content_text(report)} to {archive}: {size}"
+        print_result({"uri": graph.uri, **report.to_json()}, text)
     elif parts is not None:
         with show_progress("exporting", spark_details(engine)):
             counts = graph.export_parts(parts, at, types=types, format=format_, engine=engine)
-        _print_export(graph, parts, counts, as_json)
+        _print_export(graph, parts, counts)
     elif folder is not None:
         with show_progress("exporting"):
             counts = graph.export_parquet(folder, at, types=types)
-        _print_export(graph, str(folder), counts, as_json)
+        _print_export(graph, str(folder), counts)
     else:
         with nullcontext() if sys.stdout.isatty() else show_progress("exporting") as progress:
             for line in report_line_counts(graph.export(at, types=types), progress):
                 click.echo(line)
 
 
-def _destinations(
-    folder: Path | None, parts: str | None, archive: Path | None
-) -> dict[str, object]:
-    return {"--parquet": folder, "--parts": parts, "--archive": archive}
+def _content_text(report: ArchiveReport) -> str:
+    if report.history:
+        return "all of its history"
+    return count_text(report.entities or 0, "entity", "entities")
 
 
-def _print_archive(graph: Graph, path: Path, report: ArchiveReport, as_json: bool) -> None:
-    if as_json:
-        print_json({"uri": graph.uri, **report.to_json()})
-        return
-    what = (
-        "all of its history"
-        if report.entities is None
-        else count_text(report.entities, "entity", "entities")
-    )
-    click.echo(f"exported {graph.uri} with {what} to {path}: {report.bytes:,} bytes")
-
-
-def _print_export(graph: Graph, folder: str, counts: dict[str, int], as_json: bool) -> None:
-    if as_json:
-        print_json({"uri": graph.uri, "folder": folder, "entities": counts})
-        return
+def _print_export(graph: Graph, folder: str, counts: dict[str, int]) -> None:
     total = count_text(sum(counts.values()), "entity", "entities")
-    click.echo(f"exported {total} of {count_text(len(counts), 'type')} to {folder}")
+    text = f"exported {total} of {count_text(len(counts), 'type')} to {folder}"
+    print_result({"uri": graph.uri, "folder": folder, "entities": counts}, text)
 
 
 @click.command("import")
@@ -149,7 +131,5 @@ def import_(actor: str | None, archive: Path, uri: str) -> None:
     who = actor_and_policy(actor)
     with show_progress("importing"):
         report = import_archive(archive, uri, policy=who.policy, actor=who.actor)
-    what = "all of its history"
-    if not report.history:
-        what = count_text(report.entities or 0, "entity", "entities")
-    print_result({"uri": uri, **report.to_json()}, f"imported {archive} with {what} as {uri}")
+    text = f"imported {archive} with {_content_text(report)} as {uri}"
+    print_result({"uri": uri, **report.to_json()}, text)

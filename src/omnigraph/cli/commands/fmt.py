@@ -11,7 +11,8 @@ import click
 
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import expand_paths, read_query_report, read_schema_report
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.options import json_option
+from omnigraph.cli.output import count_text, json_requested, print_json
 from omnigraph.errors import translate_disk_errors
 from omnigraph.lang import DiagnosticError, QueryError, SchemaError, format_queries, format_schema
 
@@ -29,8 +30,8 @@ class FormatResult:
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 if a file is not formatted.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def fmt(paths: tuple[Path, ...], check: bool, as_json: bool) -> None:
+@json_option
+def fmt(paths: tuple[Path, ...], check: bool) -> None:
     """Format .pg and .gq files in place, including those in folders.
 
     Comments, blank lines and the spelling of literals are kept.
@@ -41,7 +42,7 @@ def fmt(paths: tuple[Path, ...], check: bool, as_json: bool) -> None:
     if not check:
         for file in changed:
             _replace(file.path, file.text)
-    if as_json:
+    if json_requested():
         print_json(_facts(files, check=check))
     else:
         _print_results(files, check=check)
@@ -50,24 +51,18 @@ def fmt(paths: tuple[Path, ...], check: bool, as_json: bool) -> None:
 
 def _format(path: Path) -> FormatResult:
     try:
-        text = _formatted_queries(path) if path.suffix == ".gq" else _formatted_schema(path)
+        text = _formatted_text(path)
     except DiagnosticError as error:
         return FormatResult(path, error=error)
     return FormatResult(path, text, text.encode() != path.read_bytes())
 
 
-def _formatted_queries(path: Path) -> str:
-    report = read_query_report(path)
+def _formatted_text(path: Path) -> str:
+    is_query = path.suffix == ".gq"
+    report = read_query_report(path) if is_query else read_schema_report(path)
     if report.errors:
-        raise QueryError(report.sorted())
-    return format_queries(report.source.text, str(path))
-
-
-def _formatted_schema(path: Path) -> str:
-    report = read_schema_report(path)
-    if report.errors:
-        raise SchemaError(report.sorted())
-    return format_schema(report.source.text, str(path))
+        raise (QueryError if is_query else SchemaError)(report.sorted())
+    return (format_queries if is_query else format_schema)(report.source.text, str(path))
 
 
 def _replace(path: Path, text: str) -> None:

@@ -11,10 +11,11 @@ from omnigraph.cli.open_graph import address_options, load_user_config
 from omnigraph.cli.options import (
     InvalidUsage,
     command_words,
+    json_option,
     location_options,
     refuse_unused_options,
 )
-from omnigraph.cli.output import print_json
+from omnigraph.cli.output import print_result
 from omnigraph.service.client import list_graphs
 from omnigraph.service.user_config import token_for
 
@@ -26,8 +27,8 @@ def graphs() -> None:
 
 @graphs.command("list")
 @location_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_served(as_json: bool) -> None:
+@json_option
+def list_served() -> None:
     """List the graphs of a server."""
     refuse_unused_options(command_words())
     operator = load_user_config()
@@ -36,8 +37,4 @@ def list_served(as_json: bool) -> None:
         message = f"`{command_words()}` needs a server: pass --server NAME|URL"
         raise InvalidUsage(message)
     listed = list_graphs(scope.address, token=token_for(scope.address, operator, os.environ))
-    if as_json:
-        print_json({"graphs": listed})
-        return
-    for graph in listed:
-        click.echo(f"{graph['graph_id']}\t{graph['uri']}")
+    print_result({"graphs": listed}, *(f"{graph['graph_id']}\t{graph['uri']}" for graph in listed))

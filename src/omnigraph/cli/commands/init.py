@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from omnigraph.cli.files import open_catalog
-from omnigraph.cli.options import actor_and_policy
-from omnigraph.cli.output import print_json
+from omnigraph.cli.options import actor_and_policy, json_option
+from omnigraph.cli.output import json_requested, print_json
 from omnigraph.graph import init as create
 
 
@@ -25,8 +25,8 @@ from omnigraph.graph import init as create
 @click.option(
     "--force", is_flag=True, help="Overwrite leftovers of a failed attempt; never a graph."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def init(uri: str, schema_path: Path, force: bool, as_json: bool) -> None:
+@json_option
+def init(uri: str, schema_path: Path, force: bool) -> None:
     """Create an empty graph in a folder or at an s3:// address."""
     # Leftovers of failed attempts are always overwritten, and a graph never is, with or without
     # --force.
@@ -34,7 +34,7 @@ def init(uri: str, schema_path: Path, force: bool, as_json: bool) -> None:
     import_module("omnigraph.service.cluster.store").refuse_managed(uri, "declare it")
     who = actor_and_policy()
     graph = create(uri, report.source.text, policy=who.policy, actor=who.actor)
-    if as_json:
+    if json_requested():
         print_json({"uri": graph.uri, "graph_commit_id": graph.snapshot().commit_id})
-        return
-    click.echo(f"initialized {graph.uri}")
+    else:
+        click.echo(f"initialized {graph.uri}")

@@ -12,8 +12,8 @@ import click
 
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import expand_paths, open_catalog, read_query_report
-from omnigraph.cli.options import has_location, location_options
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.options import has_location, json_option, location_options
+from omnigraph.cli.output import count_text, json_requested, print_json
 from omnigraph.lang import Diagnostic, Severity
 from omnigraph.plan import FileLint, QueryLint, lint_queries
 
@@ -35,13 +35,12 @@ from omnigraph.plan import FileLint, QueryLint, lint_queries
 )
 @location_options
 @click.argument("rest", metavar="[GRAPH] [FILES]...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def lint(
     schema_path: Path | None,
     store: str | None,
     query_paths: tuple[Path, ...],
     rest: tuple[str, ...],
-    as_json: bool,
 ) -> None:
     """Check query files against a schema file or a graph; exit 1 on errors."""
     # Without a schema file, the first argument is the address of a graph.
@@ -62,7 +61,7 @@ def lint(
         catalog, source = graph.schema.catalog, {"kind": "graph", "uri": graph.uri}
     reports = [read_query_report(path) for path in expand_paths(paths, ".gq")]
     files = lint_queries(reports, catalog)
-    if as_json:
+    if json_requested():
         single = len(paths) == 1 and not paths[0].is_dir()
         print_json(_facts(files, source, single=single))
     else:
@@ -90,12 +89,13 @@ def _print_file(file: FileLint, *, several: bool) -> None:
     if several:
         click.echo(click.style(file.path, bold=True))
     for result in file.results:
-        click.echo(f"{_label(result)} query `{result.name}` ({_kind(result)})")
-        _print_files(result.diagnostics)
-    _print_files([finding.diagnostic for finding in file.findings])
+        kind = "mutation" if result.is_mutation else "read"
+        click.echo(f"{_label(result)} query `{result.name}` ({kind})")
+        _print_diagnostics(result.diagnostics)
+    _print_diagnostics([finding.diagnostic for finding in file.findings])
 
 
-def _print_files(diagnostics: Sequence[Diagnostic]) -> None:
+def _print_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     if diagnostics:
         click.echo(diagnostics_text(diagnostics) + "\n")
 
@@ -106,10 +106,6 @@ def _label(result: QueryLint) -> str:
     if result.warnings:
         return click.style("WARN ", fg="yellow", bold=True)
     return click.style("OK   ", fg="green", bold=True)
-
-
-def _kind(result: QueryLint) -> str:
-    return "mutation" if result.is_mutation else "read"
 
 
 def _summarise(files: list[FileLint]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -14,7 +14,13 @@ from omnigraph.cli.commands.pipeline_warmup import warmup
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog, replaced_file
 from omnigraph.cli.open_graph import graph_command, open_addressed_graph
-from omnigraph.cli.options import actor_option, graph_options, location_options
+from omnigraph.cli.options import (
+    actor_option,
+    collect_options,
+    graph_options,
+    json_option,
+    location_options,
+)
 from omnigraph.cli.output import count_text, json_requested, print_json, print_result
 from omnigraph.cli.pipelines import (
     find_cluster_pipeline,
@@ -34,31 +40,19 @@ from omnigraph.pipeline.requests import PipelineInterrupted
 from omnigraph.pipeline.source_check import check_pipeline
 from omnigraph.pipeline.spec import Pipeline, PipelineSource, read_pipeline
 
-_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
 _INTERRUPTED = 130
 
 
-def _file_options(command: _CommandT) -> _CommandT:
-    """Add the options for a pipeline file, its graph and its variables to a command."""
+def _file_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for a pipeline file, its graph and its variables, passed as `target`."""
     options = (
         click.argument("path", metavar="FILE|NAME", type=_PATH),
         graph_options(positional=False),
         click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable."),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        json_option,
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _run_options(command: _CommandT) -> _CommandT:
-    """Add the options for a graph and one of its runs to a command."""
-    options = (
-        graph_options(positional=False),
-        click.argument("run_id", metavar="RUN", required=False),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    )
+    command = collect_options("target", ("path", "uri", "store", "pairs"))(command)
     for option in reversed(options):
         command = option(command)
     return command
@@ -75,53 +69,41 @@ pipeline.add_command(warmup)
 @pipeline.command()
 @_file_options
 @click.option("--schema", type=_PATH, help="Check against this schema instead of a graph.")
-def validate(
-    path: Path,
-    uri: str | None,
-    store: str | None,
-    pairs: tuple[str, ...],
-    as_json: bool,
-    schema: Path | None,
-) -> None:
+def validate(target: dict[str, Any], schema: Path | None) -> None:
     """Check a pipeline file without starting Spark."""
-    variables = read_variables(pairs)
+    path, variables = target["path"], read_variables(target["pairs"])
     if schema is not None:
         checked = check_pipeline(read_pipeline(path, variables), open_catalog(schema)[0])
     else:
-        graph, source = _addressed(path, uri, store, pairs)
+        graph, source = _addressed(**target)
         checked = graph.pipeline.validate(source, variables)
     warnings = checked.report.sorted()
-    if as_json:
-        diagnostics = [diagnostic.to_json() for diagnostic in warnings]
-        facts = {"status": "ok", "pipeline": checked.name, "diagnostics": diagnostics}
-        print_json({**facts, "unchecked_sources": dict(checked.unchecked)})
-        return
-    if warnings:
+    if warnings and not json_requested():
         click.echo(diagnostics_text(warnings), err=True)
-    sources, types = len(checked.sources), len(checked.types)
-    counts = f"{count_text(sources, 'source')}, {count_text(types, 'type')}"
-    click.echo(f"{path} is valid ({counts}; {unchecked_text(checked)})")
+    counts = (
+        f"{count_text(len(checked.sources), 'source')}, {count_text(len(checked.types), 'type')}"
+    )
+    value = {
+        "status": "ok",
+        "pipeline": checked.name,
+        "diagnostics": [diagnostic.to_json() for diagnostic in warnings],
+        "unchecked_sources": dict(checked.unchecked),
+    }
+    print_result(value, f"{path} is valid ({counts}; {unchecked_text(checked)})")
 
 
 @pipeline.command()
 @_file_options
 @click.option("--count", is_flag=True, help="Count rows exactly. This reads all of them.")
-def plan(
-    path: Path,
-    uri: str | None,
-    store: str | None,
-    pairs: tuple[str, ...],
-    as_json: bool,
-    count: bool,
-) -> None:
+def plan(target: dict[str, Any], count: bool) -> None:
     """Show what a run would read, create and change. Writes nothing."""
-    graph, source = _addressed(path, uri, store, pairs)
+    graph, source = _addressed(**target)
     with show_progress("planning", spark.running_tasks):
-        pipeline_plan = graph.pipeline.plan(source, read_variables(pairs), count=count)
-    if as_json:
+        pipeline_plan = graph.pipeline.plan(source, read_variables(target["pairs"]), count=count)
+    if json_requested():
         print_json(pipeline_plan.to_json())
-        return
-    print_pipeline_plan(pipeline_plan)
+    else:
+        print_pipeline_plan(pipeline_plan)
 
 
 @pipeline.command()
@@ -131,27 +113,20 @@ def plan(
 @click.option("--again", is_flag=True, hidden=True, help="Deprecated: use --force.")
 @click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
 def run(
-    path: Path,
-    uri: str | None,
-    store: str | None,
-    pairs: tuple[str, ...],
-    as_json: bool,
-    actor: str | None,
-    force: bool,
-    again: bool,
-    html: Path | None,
+    target: dict[str, Any], actor: str | None, force: bool, again: bool, html: Path | None
 ) -> None:
     """Run a pipeline and publish the loaded data as one commit.
 
     If the run fails, nothing is published."""
     if again:
         click.echo("--again is deprecated, use --force", err=True)
-    graph, source = _addressed(path, uri, store, pairs, mode="rw", actor=actor)
-    variables, force = read_variables(pairs), force or again
+    graph, source = _addressed(**target, mode="rw", actor=actor)
+    variables, force = read_variables(target["pairs"]), force or again
     report = _interruptible(
         lambda progress: graph.pipeline.run(source, variables, force=force, progress=progress)
     )
-    _show(report, html, as_json=as_json)
+    _show(report, html)
+    sys.exit(0 if report.is_done else 1)
 
 
 @pipeline.command()
@@ -169,36 +144,31 @@ def resume(
     report = _interruptible(
         lambda progress: graph.pipeline.resume(run_id, source, variables, progress=progress)
     )
-    _show(report, html, as_json=json_requested())
+    _show(report, html)
+    sys.exit(0 if report.is_done else 1)
 
 
 @pipeline.command("list")
 @location_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_(as_json: bool) -> None:
+@json_option
+def list_() -> None:
     """List the pipelines of a cluster."""
     pipelines = list_cluster_pipelines()
-    if as_json:
-        facts = [{"name": p.name, "graph_id": p.graph, "digest": p.digest} for p in pipelines]
-        print_json({"pipelines": facts})
-        return
-    for one in pipelines:
-        click.echo(f"{one.name}\t{one.graph}")
-    if not pipelines:
-        click.echo("(no pipelines declared)")
+    facts = [{"name": p.name, "graph_id": p.graph, "digest": p.digest} for p in pipelines]
+    lines = [f"{pipeline.name}\t{pipeline.graph}" for pipeline in pipelines]
+    print_result({"pipelines": facts}, *(lines or ["(no pipelines declared)"]))
 
 
 @pipeline.command()
-@_run_options
-def status(uri: str | None, store: str | None, run_id: str | None, as_json: bool) -> None:
+@graph_command()
+@click.argument("run_id", metavar="RUN", required=False)
+def status(graph: Graph, run_id: str | None) -> None:
     """List the runs of a graph, or show one."""
-    runs = open_addressed_graph(uri, store).pipeline.status()
-    if run_id is not None:
-        runs = [run for run in runs if run.id == run_id]
-    if as_json:
+    runs = [run for run in graph.pipeline.status() if run_id in (None, run.id)]
+    if json_requested():
         print_json({"runs": [run.to_json() for run in runs]})
-        return
-    print_runs(runs)
+    else:
+        print_runs(runs)
 
 
 @pipeline.command()
@@ -211,18 +181,12 @@ def abort(graph: Graph, run_id: str) -> None:
 
 
 @pipeline.command()
-@_run_options
+@graph_command()
+@click.argument("run_id", metavar="RUN", required=False)
 @click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
-def report(
-    uri: str | None, store: str | None, run_id: str | None, as_json: bool, html: Path | None
-) -> None:
+def report(graph: Graph, run_id: str | None, html: Path | None) -> None:
     """Show the report of a run, by default of the newest one."""
-    run_report = open_addressed_graph(uri, store).pipeline.report(run_id)
-    _write_page(run_report, html)
-    if as_json:
-        print_json(run_report.to_json())
-    else:
-        print_run_report(run_report)
+    _show(graph.pipeline.report(run_id), html)
 
 
 def _addressed(
@@ -262,19 +226,13 @@ def _interruption(error: PipelineInterrupted) -> str:
     return f"interrupted; nothing was published and staged files were removed. {resume} starts over"
 
 
-def _show(report: RunReport, html: Path | None, *, as_json: bool) -> None:
-    _write_page(report, html)
-    if as_json:
+def _show(report: RunReport, html: Path | None) -> None:
+    """Print a report, and write it as a page if that was requested."""
+    if html is not None:
+        with replaced_file(html) as file:
+            file.write(report_page(report).encode())
+        click.echo(f"report written to {html}", err=True)
+    if json_requested():
         print_json(report.to_json())
     else:
         print_run_report(report)
-    if not report.is_done:
-        sys.exit(1)
-
-
-def _write_page(report: RunReport, html: Path | None) -> None:
-    if html is None:
-        return
-    with replaced_file(html) as file:
-        file.write(report_page(report).encode())
-    click.echo(f"report written to {html}", err=True)

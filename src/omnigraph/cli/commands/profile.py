@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from omnigraph.cli.graph_address import profile_address
-from omnigraph.cli.options import InvalidUsage, option_value
-from omnigraph.cli.output import print_json
+from omnigraph.cli.options import InvalidUsage, json_option, option_value
+from omnigraph.cli.output import print_result
 from omnigraph.service.user_config import PROFILE_VARIABLE, Profile, UserConfig, read_user_config
 
 
@@ -19,18 +19,17 @@ def profile() -> None:
 
 
 @profile.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_profiles(as_json: bool) -> None:
+@json_option
+def list_profiles() -> None:
     """List all profiles."""
     operator = read_user_config(os.environ)
     facts = [_listed(one, operator) for _, one in sorted(operator.profiles.items())]
-    if as_json:
-        print_json(facts)
-        return
-    for entry in facts:
-        active = " (active)" if entry["active"] else ""
-        graph = f" · graph: {entry['default_graph']}" if entry["default_graph"] else ""
-        click.echo(f"{entry['name']}{active}  {entry['binding']}{graph}")
+    lines = (
+        f"{entry['name']}{' (active)' if entry['active'] else ''}  {entry['binding']}"
+        + (f" · graph: {entry['default_graph']}" if entry["default_graph"] else "")
+        for entry in facts
+    )
+    print_result(facts, *lines)
 
 
 def _active() -> str | None:
@@ -58,8 +57,8 @@ def _listed(entry: Profile, operator: UserConfig) -> dict[str, Any]:
 
 @profile.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(name: str | None, as_json: bool) -> None:
+@json_option
+def show(name: str | None) -> None:
     """Show a profile: NAME, the active one, or the defaults."""
     operator = read_user_config(os.environ)
     chosen = name or _active()
@@ -82,8 +81,4 @@ def show(name: str | None, as_json: bool) -> None:
         "default_graph": entry.default_graph,
         "output_format": defaults.output,
     }
-    if as_json:
-        print_json(facts)
-        return
-    for key, value in facts.items():
-        click.echo(f"{key}: {'' if value is None else value}".rstrip())
+    print_result(facts, *(f"{key}: {value or ''}".rstrip() for key, value in facts.items()))

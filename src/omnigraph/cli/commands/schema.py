@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,16 +20,17 @@ from omnigraph.catalog import (
 )
 from omnigraph.catalog.model import constraint_columns, constraint_word
 from omnigraph.cli.files import open_catalog
-from omnigraph.cli.migrations import print_file_plan, print_migration_plan
+from omnigraph.cli.migrations import migration_lines, print_file_plan
 from omnigraph.cli.options import (
     actor_option,
     graph_options,
     has_location,
+    json_option,
     location_options,
     policy_actor_option,
     policy_option,
 )
-from omnigraph.cli.output import print_json, print_table
+from omnigraph.cli.output import json_requested, print_json, print_result, print_table
 from omnigraph.cli.progress import show_progress
 
 _FILE = click.Path(path_type=Path)
@@ -47,7 +49,7 @@ def schema() -> None:
 @click.option(
     "--allow-data-loss", is_flag=True, help="Plan drops as hard drops, which delete data."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def plan(
     uri: str | None,
     store: str | None,
@@ -55,27 +57,23 @@ def plan(
     old_path: Path | None,
     new_path: Path | None,
     allow_data_loss: bool,
-    as_json: bool,
 ) -> None:
     """Show the migration steps to a new schema, or why it is refused."""
     if old_path is not None and new_path is not None:
-        print_file_plan(old_path, new_path, allow_data_loss=allow_data_loss, as_json=as_json)
-    elif new_schema is not None:
-        _plan_graph((uri, store), new_schema, allow_data_loss, as_json)
-    else:
-        raise click.UsageError("pass a graph and --schema FILE, or --from FILE and --to FILE")
-
-
-def _plan_graph(
-    address: tuple[str | None, str | None], new_schema: Path, allow_data_loss: bool, as_json: bool
-) -> None:
-    _, report = open_catalog(new_schema)
-    graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(*address)
-    steps = graph.schema.plan(report.source.text, allow_data_loss=allow_data_loss)
-    if as_json:
-        print_json({"uri": graph.uri, **steps.to_json()})
+        print_file_plan(old_path, new_path, allow_data_loss=allow_data_loss)
         return
-    print_migration_plan(steps, f"schema plan for {graph.uri}")
+    if new_schema is None:
+        raise click.UsageError("pass a graph and --schema FILE, or --from FILE and --to FILE")
+    _, report = open_catalog(new_schema)
+    graph = _open_graph(uri, store)
+    steps = graph.schema.plan(report.source.text, allow_data_loss=allow_data_loss)
+    lines = migration_lines(steps, f"schema plan for {graph.uri}")
+    print_result({"uri": graph.uri, **steps.to_json()}, *lines)
+
+
+def _open_graph(uri: str | None, store: str | None, **options: Any) -> Any:  # noqa: ANN401 - a Graph
+    # Importing storage takes half a second, and schema files do not need it.
+    return import_module("omnigraph.cli.open_graph").open_addressed_graph(uri, store, **options)
 
 
 @schema.command()
@@ -87,7 +85,7 @@ def _plan_graph(
 @click.option("--allow-data-loss", is_flag=True, help="Make drops hard drops, which delete data.")
 @click.option("--dry-run", is_flag=True, help="Check the migration without changing anything.")
 @click.option("--message", help="Message of the commit.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def apply(
     uri: str | None,
     store: str | None,
@@ -98,7 +96,6 @@ def apply(
     allow_data_loss: bool,
     dry_run: bool,
     message: str | None,
-    as_json: bool,
 ) -> None:
     """Migrate a graph to a new schema, as one commit."""
     if path is None and new_schema is None and store is not None and uri is not None:
@@ -106,8 +103,7 @@ def apply(
     if (path is None) == (new_schema is None):
         raise click.UsageError("no schema given: pass a file after the graph, or --schema FILE")
     _, report = open_catalog(path or new_schema or Path())
-    opened = import_module("omnigraph.cli.open_graph").open_addressed_graph
-    graph = opened(uri, store, mode="rw", actor=actor)
+    graph = _open_graph(uri, store, mode="rw", actor=actor)
     if not graph.uri.startswith(("http://", "https://")):
         managed = import_module("omnigraph.service.cluster.store")
         managed.refuse_managed(graph.uri, "change its schema")
@@ -120,37 +116,32 @@ def apply(
             dry_run=dry_run,
             progress=progress,
         )
-    if as_json:
-        print_json({"uri": graph.uri, **done.to_json()})
-        return
     facts = {"applied": done.applied, "graph_manifest_version": done.manifest_version}
-    print_migration_plan(
-        done.plan, f"schema apply for {graph.uri} on branch {done.branch}", **facts
-    )
+    title = f"schema apply for {graph.uri} on branch {done.branch}"
+    lines = migration_lines(done.plan, title, **facts)
+    print_result({"uri": graph.uri, **done.to_json()}, *lines)
 
 
 @schema.command()
 @graph_options(positional=False)
 @click.argument("old", metavar="FROM")
 @click.argument("new", metavar="TO")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) -> None:
+@json_option
+def diff(uri: str | None, store: str | None, old: str, new: str) -> None:
     """Show the migration steps between two schema files or two states of a graph.
 
     With --uri or --store, FROM is a branch, tag, commit or timestamp, and TO another or a file.
     """
     if uri is None and store is None and not has_location():
-        print_file_plan(Path(old), Path(new), allow_data_loss=False, as_json=as_json)
+        print_file_plan(Path(old), Path(new))
         return
-    graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(uri, store)
+    graph = _open_graph(uri, store)
     if new.endswith(".pg"):
         steps = graph.schema.plan(open_catalog(Path(new))[1].source.text, at=old)
     else:
         steps = graph.schema.diff(old, new)
-    if as_json:
-        print_json({"uri": graph.uri, "from": old, "to": new, **steps.to_json()})
-        return
-    print_migration_plan(steps, f"schema diff of {graph.uri} from {old} to {new}")
+    lines = migration_lines(steps, f"schema diff of {graph.uri} from {old} to {new}")
+    print_result({"uri": graph.uri, "from": old, "to": new, **steps.to_json()}, *lines)
 
 
 @schema.command()
@@ -160,20 +151,16 @@ def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) 
 @policy_actor_option
 @policy_option
 @click.option("--at", help="Branch, tag, commit ID or timestamp of a graph.  [default: main]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(uri: str | None, store: str | None, at: str | None, as_json: bool) -> None:
+@json_option
+def show(uri: str | None, store: str | None, at: str | None) -> None:
     """Show the resolved types of a schema file, or the schema text of a graph."""
     if uri is None or not uri.endswith(".pg"):
-        graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(uri, store)
-        source = graph.snapshot(at).schema_source
-        if as_json:
-            print_json({"schema_source": source})
-        else:
-            click.echo(source, nl=not source.endswith("\n"))
+        source = _open_graph(uri, store).snapshot(at).schema_source
+        print_result({"schema_source": source}, source.removesuffix("\n"))
         return
     path = Path(uri)
     catalog, _ = open_catalog(path)
-    if as_json:
+    if json_requested():
         facts = {"path": str(path), "shape_hash": shape_hash(catalog)}
         print_json({**facts, **schema_shape(catalog)})
         return

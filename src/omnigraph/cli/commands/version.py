@@ -5,19 +5,20 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from omnigraph.cli.output import print_json
+from omnigraph.cli.options import json_option
+from omnigraph.cli.output import print_result
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def version(as_json: bool) -> None:
+@json_option
+def version() -> None:
     """Print the versions of the program and of the storage format it writes."""
-    if as_json:
-        print_json({"omnigraph": __version__, "internal_schema": INTERNAL_SCHEMA_VERSION})
-        return
-    click.echo(f"omnigraph {__version__}")
-    click.echo(f"internal-schema {INTERNAL_SCHEMA_VERSION}")
+    print_result(
+        {"omnigraph": __version__, "internal_schema": INTERNAL_SCHEMA_VERSION},
+        f"omnigraph {__version__}",
+        f"internal-schema {INTERNAL_SCHEMA_VERSION}",
+    )
 
 
 # ----------------------------------------------------------------------
