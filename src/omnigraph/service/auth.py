@@ -14,7 +14,7 @@ from typing import Any
 
 from omnigraph.errors import Category, InvalidInput, OmniError
 
-# Secrets from elsewhere, whose libraries are optional.
+# Secrets of AWS, whose library is optional.
 
 
 _ARN_FIELDS = 7
@@ -30,19 +30,19 @@ def read_aws_secret(name: str, environment: Mapping[str, str]) -> str:
         boto3, exceptions = import_module("boto3"), import_module("botocore.exceptions")
     except ImportError as error:
         message = f"cannot read the AWS secret '{name}': this needs boto3 (pip install boto3)"
-        raise _secret_unreadable(message) from error
+        raise _invalid_tokens(message) from error
     try:
         client = boto3.client("secretsmanager", region_name=_region(name, environment))
-        found: dict[str, Any] = client.get_secret_value(SecretId=name)
+        secret: dict[str, Any] = client.get_secret_value(SecretId=name)
     except exceptions.ClientError as error:
         reason = error.response["Error"]["Code"]
-        raise _secret_unreadable(f"AWS does not give the secret '{name}': {reason}") from error
+        raise _invalid_tokens(f"AWS does not give the secret '{name}': {reason}") from error
     except exceptions.BotoCoreError as error:
         reason = type(error).__name__
-        raise _secret_unreadable(f"cannot ask AWS for the secret '{name}': {reason}") from error
-    text = found.get("SecretString")
+        raise _invalid_tokens(f"cannot ask AWS for the secret '{name}': {reason}") from error
+    text = secret.get("SecretString")
     if text is None:
-        raise _secret_unreadable(f"the AWS secret '{name}' holds bytes; it must hold a JSON object")
+        raise _invalid_tokens(f"the AWS secret '{name}' holds bytes; it must hold a JSON object")
     return str(text)
 
 
@@ -51,10 +51,6 @@ def _region(name: str, environment: Mapping[str, str]) -> str | None:
     if parts[0] == "arn" and len(parts) >= _ARN_FIELDS:
         return parts[3]
     return environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-
-
-def _secret_unreadable(message: str) -> InvalidInput:
-    return InvalidInput(message, code="tokens_invalid")
 
 
 AWS_SECRET_VARIABLE = "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET"  # noqa: S105 - the name of a variable
@@ -116,22 +112,17 @@ class TokenStore:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> TokenStore:
         """Read the tokens that the variables of the environment give; a blank one is not set."""
-        given = {name: text.strip() for name, text in environment.items() if text.strip()}
-        if AWS_SECRET_VARIABLE in given:
-            return cls.of_lists(
-                _parse_token_pairs(
-                    read_aws_secret(given[AWS_SECRET_VARIABLE], environment), AWS_SECRET_VARIABLE
-                )
-            )
+        values = {name: text.strip() for name, text in environment.items() if text.strip()}
+        if (secret := values.get(AWS_SECRET_VARIABLE)) is not None:
+            text = read_aws_secret(secret, environment)
+            return cls.of_lists(_parse_token_pairs(text, AWS_SECRET_VARIABLE))
         pairs: list[tuple[str, list[str]]] = []
-        if TOKENS_FILE_VARIABLE in given:
-            pairs += _parse_token_pairs(
-                _file_text(given[TOKENS_FILE_VARIABLE]), TOKENS_FILE_VARIABLE
-            )
-        elif TOKENS_JSON_VARIABLE in given:
-            pairs += _parse_token_pairs(given[TOKENS_JSON_VARIABLE], TOKENS_JSON_VARIABLE)
-        if TOKEN_VARIABLE in given:
-            pairs.append((SINGLE_ACTOR, [given[TOKEN_VARIABLE]]))
+        if (path := values.get(TOKENS_FILE_VARIABLE)) is not None:
+            pairs += _parse_token_pairs(_file_text(path), TOKENS_FILE_VARIABLE)
+        elif TOKENS_JSON_VARIABLE in values:
+            pairs += _parse_token_pairs(values[TOKENS_JSON_VARIABLE], TOKENS_JSON_VARIABLE)
+        if TOKEN_VARIABLE in values:
+            pairs.append((SINGLE_ACTOR, [values[TOKEN_VARIABLE]]))
         return cls.of_lists(pairs)
 
     def actor_of(self, header: str | None) -> str:
@@ -194,10 +185,10 @@ def _invalid_tokens(message: str) -> InvalidInput:
 
 
 class AuthMode(StrEnum):
-    """Who may do what, in general.
+    """Which callers may do what, in general.
 
-    Open: every caller may do everything, except what concerns the server itself. Default deny:
-    callers with a token may read. Policy enabled: as policies say; all tokens may read a graph
+    Open: every caller may do everything, except operations on the server itself. Default deny:
+    callers with a token may read. Policy enabled: policies decide; all tokens may read a graph
     without one.
     """
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from omnigraph.error_codes import http_status
 from omnigraph.errors import Category, ExpectedVersionMismatch, OmniError
@@ -25,17 +25,12 @@ from omnigraph.write.violations import ViolationRule
 
 _CODES: Mapping[int, wire.ErrorCode] = MappingProxyType(
     {
-        400: wire.ErrorCode.BAD_REQUEST,
+        **dict.fromkeys((400, 408, 413, 415, 416, 422), wire.ErrorCode.BAD_REQUEST),
         401: wire.ErrorCode.UNAUTHORIZED,
         403: wire.ErrorCode.FORBIDDEN,
         404: wire.ErrorCode.NOT_FOUND,
         405: wire.ErrorCode.METHOD_NOT_ALLOWED,
-        408: wire.ErrorCode.BAD_REQUEST,
         409: wire.ErrorCode.CONFLICT,
-        413: wire.ErrorCode.BAD_REQUEST,
-        415: wire.ErrorCode.BAD_REQUEST,
-        416: wire.ErrorCode.BAD_REQUEST,
-        422: wire.ErrorCode.BAD_REQUEST,
         429: wire.ErrorCode.TOO_MANY_REQUESTS,
         500: wire.ErrorCode.INTERNAL,
     }
@@ -72,9 +67,10 @@ def describe_error(error: Exception) -> ErrorDescription:
         text = _FIXED["storage" if error.category is Category.UNAVAILABLE else "internal"]
         return _internal_error(status, error.code, error.category, text)
     facts = {name: make(error) for name, make in _FACTS.items()}
+    is_conflict = error.code == "blob_changed"
     body = wire.ErrorOutput(
         error=error.message,
-        code=_code(status, error),
+        code=wire.ErrorCode.CONFLICT if is_conflict else _CODES.get(status, UNSET),
         problem=_problem(error),
         **{name: fact for name, fact in facts.items() if fact is not None},
     )
@@ -93,12 +89,6 @@ def _internal_error(status: int, code: str, category: Category, text: str) -> Er
     return ErrorDescription(
         status, wire.ErrorOutput(error=text, code=_CODES[status], problem=problem)
     )
-
-
-def _code(status: int, error: OmniError) -> wire.ErrorCode | UnsetType:
-    if error.code == "blob_changed":
-        return wire.ErrorCode.CONFLICT
-    return _CODES.get(status, UNSET)
 
 
 def _problem(error: OmniError) -> wire.ProblemOutput:
@@ -219,10 +209,9 @@ def _resource_limit(error: OmniError) -> wire.ResourceLimitOutput | None:
     return wire.ResourceLimitOutput(**facts)
 
 
-def _blob_range(error: OmniError) -> wire.BlobRangeOutput | None:
-    if error.code != "blob_range_not_satisfiable":
-        return None
-    return msgspec.convert(error.details, wire.BlobRangeOutput)
+def _details_of(code: str, shape: type[msgspec.Struct]) -> Callable[[OmniError], Any]:
+    """Return a function that returns the details of errors with a code, as a struct."""
+    return lambda error: msgspec.convert(error.details, shape) if error.code == code else None
 
 
 def _external(error: OmniError) -> wire.ExternalBlobSourceOutput | None:
@@ -247,12 +236,6 @@ def _precondition(error: OmniError) -> wire.PreconditionFailureOutput | None:
     )
 
 
-def _gap(error: OmniError) -> wire.ChangeFeedGapOutput | None:
-    if error.code != "change_feed_gap":
-        return None
-    return msgspec.convert(error.details, wire.ChangeFeedGapOutput)
-
-
 def _refusal(error: OmniError) -> wire.ChangeDiffRefusalOutput | None:
     if "reason" not in error.details or "graph_commit_id" not in error.details:
         return None
@@ -266,11 +249,11 @@ _FACTS: Mapping[str, Callable[[OmniError], Any]] = MappingProxyType(
         "read_set_conflict": _read_set,
         "key_conflict": _key_conflict,
         "resource_limit": _resource_limit,
-        "blob_range": _blob_range,
+        "blob_range": _details_of("blob_range_not_satisfiable", wire.BlobRangeOutput),
         "external_blob_source": _external,
         "recovery_required": _recovery,
         "precondition_failure": _precondition,
-        "change_feed_gap": _gap,
+        "change_feed_gap": _details_of("change_feed_gap", wire.ChangeFeedGapOutput),
         "change_diff_refusal": _refusal,
     }
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 from omnigraph.embed.embedder import ProviderChoice
@@ -32,9 +33,9 @@ _log = logging.getLogger("omnigraph.service")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphSource:
-    """A graph to be served: where it is, and what belongs to it.
+    """A graph to be served: its address, stored queries, policy and settings.
 
-    `policy` reads the policy when the graph is opened, so that a bad one is that graph's trouble.
+    `policy` reads the policy when the graph is opened, so that an invalid one affects only it.
     """
 
     id: str
@@ -73,13 +74,12 @@ class GraphRegistry:
     quarantined: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, graph_id: str) -> RegisteredGraph:
-        """Return a graph by id; one in quarantine is as if it were not there."""
+        """Return a graph by ID; a quarantined one is not found."""
         check_graph_id(graph_id)
-        found = self.graphs.get(graph_id)
-        if found is None:
+        if graph_id not in self.graphs:
             message = f"graph '{graph_id}' not found"
             raise NotFound(message, code="graph_not_found", graph=graph_id)
-        return found
+        return self.graphs[graph_id]
 
 
 def check_graph_id(graph_id: str) -> str:
@@ -105,65 +105,56 @@ def open_registry(
     `lock_dir` is a folder shared by all processes that serve them. Graphs that are open in
     `previous` stay open; only their stored queries and policies are read again.
     """
-    known = {} if previous is None else previous.graphs
-    wanted = list(sources)
-    ids = [check_graph_id(source.id) for source in wanted]
+    open_graphs = {} if previous is None else previous.graphs
+    listed = list(sources)
+    ids = [check_graph_id(source.id) for source in listed]
     for graph_id in sorted({graph_id for graph_id in ids if ids.count(graph_id) > 1}):
         message = f"two graphs are called '{graph_id}'"
         raise InvalidInput(message, code="graph_id_duplicate", graph=graph_id)
-    if not wanted:
+    if not listed:
         raise InvalidInput("there is no graph to serve", code="no_graphs")
     with ThreadPoolExecutor(OPEN_CONCURRENCY) as pool:
-        opened = list(
-            pool.map(lambda source: _try_open(source, lock_dir, known.get(source.id)), wanted)
-        )
-    graphs = {found.id: found for found in opened if isinstance(found, RegisteredGraph)}
+        previous_graphs = (open_graphs.get(graph_id) for graph_id in ids)
+        opened = list(pool.map(_try_open, listed, repeat(lock_dir), previous_graphs))
+    graphs = {result.id: result for result in opened if isinstance(result, RegisteredGraph)}
     failed = {
-        source.id: found
-        for source, found in zip(wanted, opened, strict=True)
-        if isinstance(found, OmniError)
+        graph_id: result
+        for graph_id, result in zip(ids, opened, strict=True)
+        if isinstance(result, OmniError)
     }
     for graph_id, error in failed.items():
         _log.error("graph '%s' is not served: %s", graph_id, error.message)
     if failed and (require_all or not graphs):
-        listed = "\n".join(
-            f"  [{e.code}] {graph_id}: {e.message}" for graph_id, e in failed.items()
-        )
-        raise InvalidInput(f"graphs cannot be served:\n{listed}", code="graphs_not_served")
+        lines = (f"\n  [{e.code}] {graph_id}: {e.message}" for graph_id, e in failed.items())
+        raise InvalidInput(f"graphs cannot be served:{''.join(lines)}", code="graphs_not_served")
     return GraphRegistry(graphs, {graph_id: error.message for graph_id, error in failed.items()})
 
 
 def _try_open(
-    source: GraphSource, lock_dir: Path | None, known: RegisteredGraph | None
+    source: GraphSource, lock_dir: Path | None, previous: RegisteredGraph | None
 ) -> RegisteredGraph | OmniError:
+    """Open a graph, or use its open handle again; return an error instead of raising it."""
+    if previous is not None and not previous.source.is_same_graph(source):
+        previous = None
     try:
-        return _open_or_reuse(source, lock_dir, known)
+        policy = source.policy() if source.policy is not None else None
+        if previous is not None:
+            graph, write_queue = previous.unrestricted, previous.write_queue
+        else:
+            blobs, embedding = source.external_blobs, source.embedding
+            graph = open_graph(source.uri, external_blobs=blobs, embedding=embedding)
+            write_queue = _write_queue(source.id, lock_dir)
+        return RegisteredGraph(
+            id=source.id,
+            graph=graph if policy is None else graph.with_policy(policy),
+            unrestricted=graph,
+            source=source,
+            stored=compile_stored_queries(source.queries(), graph.schema.catalog),
+            policy=policy,
+            write_queue=write_queue,
+        )
     except OmniError as error:
         return error
-
-
-def _open_or_reuse(
-    source: GraphSource, lock_dir: Path | None, known: RegisteredGraph | None
-) -> RegisteredGraph:
-    policy = source.policy() if source.policy is not None else None
-    if known is not None and not known.source.is_same_graph(source):
-        known = None
-    graph = known.unrestricted if known is not None else _open(source)
-    stored = compile_stored_queries(source.queries(), graph.schema.catalog)
-    guarded = graph if policy is None else graph.with_policy(policy)
-    return RegisteredGraph(
-        id=source.id,
-        graph=guarded,
-        unrestricted=graph,
-        source=source,
-        stored=stored,
-        policy=policy,
-        write_queue=known.write_queue if known is not None else _write_queue(source.id, lock_dir),
-    )
-
-
-def _open(source: GraphSource) -> Graph:
-    return open_graph(source.uri, external_blobs=source.external_blobs, embedding=source.embedding)
 
 
 def _write_queue(graph_id: str, lock_dir: Path | None) -> WriteQueue:
@@ -212,8 +203,6 @@ def _queries(folder: str | None) -> Callable[[], Sequence[StoredQueryFile]]:
 
 
 def _policy(file: str | None, graph_id: str) -> Callable[[], Policy] | None:
-    return None if file is None else partial(_graph_policy, Path(file), graph_id)
-
-
-def _graph_policy(file: Path, graph_id: str) -> Policy:
-    return Policy.parse(read_policy_text(file), BundleScope.GRAPH, graph=graph_id)
+    if file is None:
+        return None
+    return lambda: Policy.parse(read_policy_text(Path(file)), BundleScope.GRAPH, graph=graph_id)

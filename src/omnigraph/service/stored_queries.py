@@ -20,7 +20,7 @@ from omnigraph.service import wire
 
 @dataclass(frozen=True, slots=True)
 class StoredQueryFile:
-    """A text with queries, what people call it, and the one meant if it is not all of them."""
+    """A text with queries, its label in messages, and the name of one query if not all are used."""
 
     label: str
     text: str
@@ -61,10 +61,9 @@ class StoredQueries:
 
     def get(self, name: str) -> StoredQuery:
         """Return a query by name."""
-        found = self.queries.get(name)
-        if found is None:
+        if name not in self.queries:
             raise unknown_query()
-        return found
+        return self.queries[name]
 
 
 class StoredQueriesInvalid(InvalidInput):
@@ -76,13 +75,13 @@ class StoredQueriesInvalid(InvalidInput):
 
 
 def unknown_query() -> NotFound:
-    """Return the error for a query that is not there, and for one that the caller may not run."""
+    """Return the error for a query that does not exist, or that the caller may not run."""
     return NotFound("stored query not found", code="stored_query_not_found")
 
 
 def compile_stored_queries(texts: Iterable[StoredQueryFile], catalog: Catalog) -> StoredQueries:
-    """Type every query against a schema; raise with everything that is wrong in any of them."""
-    found: dict[str, StoredQuery] = {}
+    """Type every query against a schema; raise with every error of any of them."""
+    stored: dict[str, StoredQuery] = {}
     problems: list[str] = []
     for text in texts:
         try:
@@ -91,17 +90,17 @@ def compile_stored_queries(texts: Iterable[StoredQueryFile], catalog: Catalog) -
             problems.append(f"{text.label}: {error.message}")
             continue
         for name in names:
-            if name in found:
+            if name in stored:
                 problems.append(f"{text.label}: another stored query is called '{name}'")
                 continue
             try:
                 plan = compile_query(catalog, text.text, name, source_name=text.label)
-                found[name] = StoredQuery(name, text.text, plan)
+                stored[name] = StoredQuery(name, text.text, plan)
             except OmniError as error:
                 problems.append(f"{text.label}: {error.message}")
     if problems:
         raise StoredQueriesInvalid(problems)
-    return StoredQueries(found)
+    return StoredQueries(stored)
 
 
 def read_query_files(folder: Path) -> list[StoredQueryFile]:

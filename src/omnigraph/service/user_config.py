@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
 import yaml
+from msgspec import Meta
 
 from omnigraph.errors import InvalidInput
 
@@ -29,6 +31,7 @@ CELL_LAYOUTS = ("truncate", "wrap")
 _SECTIONS = ("operator", "servers", "clusters", "profiles", "defaults", "aliases")
 _BINDINGS = ("server", "cluster", "store")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_SectionT = TypeVar("_SectionT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +47,22 @@ class Profile:
     @property
     def kind(self) -> str:
         """What it stands for: `server`, `cluster` or `store`, or `invalid`."""
-        given = [name for name in _BINDINGS if getattr(self, name) is not None]
-        return given[0] if len(given) == 1 else "invalid"
+        bindings = [name for name in _BINDINGS if getattr(self, name) is not None]
+        return bindings[0] if len(bindings) == 1 else "invalid"
 
     @property
     def target(self) -> str | None:
         """The name or address it stands for."""
-        found: str | None = None if self.kind == "invalid" else getattr(self, self.kind)
-        return found
+        address: str | None = None if self.kind == "invalid" else getattr(self, self.kind)
+        return address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigDefaults:
-    """What holds where nothing else is said."""
+    """Settings that apply where no option is given."""
 
     output: str | None = None
-    table_max_column_width: int = 80
+    table_max_column_width: Annotated[int, Meta(ge=1)] = 80
     table_cell_layout: str = "truncate"
     server: str | None = None
     store: str | None = None
@@ -79,9 +82,26 @@ class QueryAlias:
     format: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Server:
+    url: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    root: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    actor: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserConfig:
-    """Everything a person set up."""
+    """The configuration of a user."""
 
     folder: Path
     actor: str | None = None
@@ -99,9 +119,8 @@ class UserConfig:
 
 
 def read_user_config(environ: Mapping[str, str]) -> UserConfig:
-    """Read what a person set up; nothing set up is fine."""
-    given = environ.get(HOME_VARIABLE, "").strip()
-    folder = Path(given or "~/.omnigraph").expanduser()
+    """Read the configuration of a user; without one, everything has its default."""
+    folder = Path(environ.get(HOME_VARIABLE, "").strip() or "~/.omnigraph").expanduser()
     path = folder / "config.yaml"
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -109,9 +128,7 @@ def read_user_config(environ: Mapping[str, str]) -> UserConfig:
         return UserConfig(folder=folder)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise _invalid(path, str(getattr(error, "strerror", None) or error)) from error
-    if value is None:
-        return UserConfig(folder=folder)
-    return _UserConfigReader(path).operator(folder, value)
+    return _UserConfigReader(path).read(folder, value)
 
 
 def _invalid(path: Path, reason: str) -> InvalidInput:
@@ -119,104 +136,84 @@ def _invalid(path: Path, reason: str) -> InvalidInput:
 
 
 class _UserConfigReader:
-    """Reads sections; what is unknown is noted, what is wrong is refused."""
+    """Reads sections; unknown keys cause warnings, invalid values errors."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._warnings: list[str] = []
 
-    def operator(self, folder: Path, value: object) -> UserConfig:
+    def read(self, folder: Path, value: object) -> UserConfig:
         top = self._section(value, "", _SECTIONS)
-        servers = {
-            name: self._text(self._section(one, f"servers.{name}", ("url",)), "url", name) or ""
-            for name, one in self._names(top.get("servers"), "servers")
-        }
-        clusters = {
-            name: self._text(self._section(one, f"clusters.{name}", ("root",)), "root", name) or ""
-            for name, one in self._names(top.get("clusters"), "clusters")
-        }
-        actor = self._text(self._section(top.get("operator"), "operator", ("actor",)), "actor")
-        profiles = self._names(top.get("profiles"), "profiles")
-        aliases = self._names(top.get("aliases"), "aliases")
+        servers = self._named(top, "servers", _Server)
+        clusters = self._named(top, "clusters", _Cluster)
         return UserConfig(
             folder=folder,
-            actor=actor,
-            servers={name: url.rstrip("/") for name, url in servers.items()},
-            clusters=clusters,
-            profiles={name: self._profile(name, one) for name, one in profiles},
+            actor=self._convert(top.get("operator"), "operator", _Operator).actor,
+            servers={name: server.url.rstrip("/") for name, server in servers.items()},
+            clusters={name: cluster.root for name, cluster in clusters.items()},
+            profiles=self._named(top, "profiles", Profile),
             defaults=self._defaults(top.get("defaults")),
-            aliases={name: self._alias(name, one) for name, one in aliases},
+            aliases=self._named(top, "aliases", QueryAlias),
             warnings=tuple(self._warnings),
         )
 
-    def _profile(self, name: str, value: object) -> Profile:
-        names = (*_BINDINGS, "default_graph")
-        section = self._section(value, f"profiles.{name}", names)
-        return Profile(name, **{key: self._text(section, key) for key in names})
-
     def _defaults(self, value: object) -> ConfigDefaults:
-        names = ("output", "table_cell_layout", "server", "store", "default_graph")
-        section = self._section(value, "defaults", (*names, "table_max_column_width"))
-        found: dict[str, Any] = {name: self._text(section, name) for name in names}
-        width = section.get("table_max_column_width", 80)
-        if not isinstance(width, int) or isinstance(width, bool) or width < 1:
-            raise _invalid(self._path, "defaults.table_max_column_width is a number of columns")
-        if found["output"] not in (None, *OUTPUT_FORMATS):
-            raise _invalid(self._path, f"defaults.output is one of {', '.join(OUTPUT_FORMATS)}")
-        found["table_cell_layout"] = found["table_cell_layout"] or "truncate"
-        if found["table_cell_layout"] not in CELL_LAYOUTS:
+        defaults = self._convert(value, "defaults", ConfigDefaults)
+        if defaults.output not in (None, *OUTPUT_FORMATS):
             raise _invalid(
-                self._path, f"defaults.table_cell_layout is one of {', '.join(CELL_LAYOUTS)}"
+                self._path, f"defaults.output must be one of {', '.join(OUTPUT_FORMATS)}"
             )
-        if found["store"] is not None and (found["server"] or found["default_graph"]):
+        if defaults.table_cell_layout not in CELL_LAYOUTS:
+            raise _invalid(
+                self._path, f"defaults.table_cell_layout must be one of {', '.join(CELL_LAYOUTS)}"
+            )
+        if defaults.store is not None and (defaults.server or defaults.default_graph):
             message = "defaults.store excludes defaults.server and defaults.default_graph"
             raise _invalid(self._path, message)
-        return ConfigDefaults(table_max_column_width=width, **found)
+        return defaults
 
-    def _alias(self, name: str, value: object) -> QueryAlias:
-        known = ("server", "graph", "query", "args", "params", "format")
-        section = self._section(value, f"aliases.{name}", known)
-        server, query = (self._text(section, key) for key in ("server", "query"))
-        if server is None or query is None:
-            raise _invalid(self._path, f"aliases.{name} needs `server` and `query`")
-        args, params = section.get("args") or [], section.get("params") or {}
-        if not isinstance(args, list) or not isinstance(params, dict):
-            raise _invalid(self._path, f"aliases.{name}: `args` is a list, `params` a mapping")
-        return QueryAlias(
-            name=name,
-            server=server,
-            graph=self._text(section, "graph"),
-            query=query,
-            args=tuple(str(one) for one in args),
-            params=params,
-            format=self._text(section, "format"),
-        )
+    def _named(
+        self, top: Mapping[str, Any], where: str, kind: type[_SectionT]
+    ) -> dict[str, _SectionT]:
+        """Return the entries of a section by name."""
+        entries = top.get(where, {})
+        if not isinstance(entries, dict):
+            raise _invalid(self._path, f"`{where}` must map names to settings")
+        return {
+            str(name): self._convert(entry, f"{where}.{name}", kind, name=str(name))
+            for name, entry in entries.items()
+        }
 
-    def _names(self, value: object, where: str) -> list[tuple[str, object]]:
-        if value is None:
-            return []
-        if not isinstance(value, dict):
-            raise _invalid(self._path, f"`{where}` holds names, each with its settings")
-        return [(str(name), one) for name, one in value.items()]
+    def _convert(
+        self, value: object, where: str, kind: type[_SectionT], **members: str
+    ) -> _SectionT:
+        """Return a section as a dataclass, with members that are not read from the file."""
+        names = [member.name for member in fields(kind) if member.name not in members]  # type: ignore[arg-type]
+        try:
+            return msgspec.convert({**self._section(value, where, names), **members}, kind)
+        except msgspec.ValidationError as error:
+            raise _invalid(self._path, f"{where}: {error}") from error
 
-    def _section(self, value: object, where: str, known: tuple[str, ...]) -> dict[str, Any]:
+    def _section(self, value: object, where: str, names: Sequence[str]) -> dict[str, Any]:
+        """Return the known keys of a section; null is as good as absent, text is stripped."""
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise _invalid(self._path, f"`{where or 'the file'}` holds keys: {', '.join(known)}")
-        for key in value:
-            if key not in known:
-                place = f"{where}.{key}" if where else str(key)
+            raise _invalid(
+                self._path, f"`{where or 'the file'}` must have keys: {', '.join(names)}"
+            )
+        section = {}
+        for key, member in value.items():
+            place = f"{where}.{key}" if where else str(key)
+            if key not in names:
                 self._warnings.append(f"{self._path}: unknown key `{place}` is ignored")
-        return {key: one for key, one in value.items() if key in known}
-
-    def _text(self, section: Mapping[str, Any], key: str, name: str | None = None) -> str | None:
-        value = section.get(key)
-        if value is None and name is None:
-            return None
-        if not isinstance(value, str) or not value.strip():
-            raise _invalid(self._path, f"`{key}`{f' of {name}' if name else ''} is a text")
-        return value.strip()
+            elif isinstance(member, str):
+                section[key] = member.strip()
+                if not section[key]:
+                    raise _invalid(self._path, f"`{place}` is blank")
+            elif member is not None:
+                section[key] = member
+        return section
 
 
 # --- tokens --------------------------------------------------------------------------------------
@@ -227,9 +224,9 @@ def token_for(url: str, operator: UserConfig, environ: Mapping[str, str]) -> str
     name = _server_of(url, operator.servers)
     if name is not None:
         variable = f"OMNIGRAPH_TOKEN_{name.upper().replace('-', '_')}"
-        found = environ.get(variable, "").strip() or _read_tokens(operator.credentials).get(name)
-        if found:
-            return found
+        token = environ.get(variable, "").strip() or _read_tokens(operator.credentials).get(name)
+        if token:
+            return token
     return environ.get(TOKEN_VARIABLE, "").strip() or None
 
 
@@ -247,21 +244,21 @@ def _is_below(url: str, base: str) -> bool:
 
 
 def store_token(operator: UserConfig, name: str, token: str) -> None:
-    """Keep a token for a server, where only its owner can read it."""
+    """Store the token of a server in a file that only its owner can read."""
     if _NAME.fullmatch(name) is None:
         message = f"'{name}' cannot be the name of a server: letters, digits, `-`, `_` and `.`"
         raise InvalidInput(message, code="server_invalid")
     if not token.strip() or any(ord(c) < 32 for c in token.strip()):
         raise InvalidInput("the token is blank, or no single line", code="token_blank")
-    found = _read_tokens(operator.credentials)
-    _write_tokens(operator.credentials, {**found, name: token.strip()})
+    tokens = _read_tokens(operator.credentials)
+    _write_tokens(operator.credentials, {**tokens, name: token.strip()})
 
 
 def delete_token(operator: UserConfig, name: str) -> None:
-    """Forget the token for a server, if there is one."""
-    found = _read_tokens(operator.credentials)
-    if name in found:
-        _write_tokens(operator.credentials, {n: token for n, token in found.items() if n != name})
+    """Delete the token of a server, if there is one."""
+    tokens = _read_tokens(operator.credentials)
+    if tokens.pop(name, None) is not None:
+        _write_tokens(operator.credentials, tokens)
 
 
 def _read_tokens(path: Path) -> dict[str, str]:
@@ -280,10 +277,10 @@ def _read_tokens(path: Path) -> dict[str, str]:
     try:
         parser.read_string(text)
     except ConfigParserError as error:
-        # The text of the error would show what stands in the file.
+        # The text of the error would show the content of the file.
         raise _invalid(path, "it is no file of `[name]` and `token = value`") from error
-    found = {name: parser.get(name, "token", fallback="") for name in parser.sections()}
-    return {name: token.strip().strip("'\"") for name, token in found.items() if token.strip()}
+    tokens = {name: parser.get(name, "token", fallback="") for name in parser.sections()}
+    return {name: token.strip().strip("'\"") for name, token in tokens.items() if token.strip()}
 
 
 def _write_tokens(path: Path, tokens: Mapping[str, str]) -> None:

@@ -39,7 +39,7 @@ def read_commit(facts: JsonObject | None) -> Commit | None:
 
 
 def read_mutation(facts: JsonObject) -> MutationResult:
-    """Read what a mutation did."""
+    """Read the result of a mutation."""
     return MutationResult(
         name=facts["query_name"],
         branch=facts["branch"],
@@ -51,31 +51,30 @@ def read_mutation(facts: JsonObject) -> MutationResult:
 
 
 def read_load(facts: JsonObject) -> LoadResult:
-    """Read what a load did."""
-    counts = [
-        {found["name"]: found["entities_loaded"] for found in facts[kind]}
+    """Read the result of a load."""
+    counts = {
+        kind: {type_["name"]: type_["entities_loaded"] for type_ in facts[kind]}
         for kind in ("nodes", "edges")
-    ]
+    }
     return LoadResult(
         mode=WriteMode(facts["mode"]),
         branch=facts["branch"],
         commit=read_commit(facts["commit"]),
         base_branch=facts["base_branch"],
         branch_created=facts["branch_created"],
-        nodes=counts[0],
-        edges=counts[1],
+        **counts,
         actor=facts["actor_id"],
     )
 
 
 def read_merge(facts: JsonObject) -> MergeResult:
-    """Read what a merge did, or would do."""
+    """Read the result of a merge or of a dry run."""
     return MergeResult(
         source=facts["source"],
         target=facts["target"],
         outcome=MergeOutcome(facts["outcome"]),
         commit=read_commit(facts.get("commit")),
-        counts={key: Counts(**found) for key, found in (facts.get("counts") or {}).items()},
+        counts={key: Counts(**count) for key, count in (facts.get("counts") or {}).items()},
         conflicts=tuple(read_conflict(one) for one in facts.get("conflicts") or ()),
         actor=facts["actor_id"],
         branch_deleted=facts.get("branch_deleted"),
@@ -84,7 +83,7 @@ def read_merge(facts: JsonObject) -> MergeResult:
 
 
 def read_conflict(facts: JsonObject) -> Conflict:
-    """Read what two sides do not agree on."""
+    """Read a conflict of a merge."""
     kind = facts.get("entity_kind")
     images = {name: read_image(facts.get(name)) for name in ("base", "source", "target")}
     return Conflict(
@@ -99,7 +98,7 @@ def read_conflict(facts: JsonObject) -> Conflict:
 
 
 def read_image(facts: JsonObject | None) -> EntityImage | None:
-    """Read an entity as a state shows it."""
+    """Read the image of an entity in one state."""
     if facts is None:
         return None
     ends = facts.get("endpoints")
@@ -107,27 +106,22 @@ def read_image(facts: JsonObject | None) -> EntityImage | None:
 
 
 def read_change(facts: JsonObject) -> Change:
-    """Read what became of an entity."""
-    return Change(
-        kind=TypeKind(facts["kind"]),
-        type=facts["type"],
-        id=facts["id"],
-        op=ChangeOp(facts["op"]),
-        before=read_image(facts.get("before")),
-        after=read_image(facts.get("after")),
-    )
+    """Read the change of an entity."""
+    return Change(type=facts["type"], **_change_members(facts))
 
 
 def _entity_change(facts: JsonObject) -> EntityChange:
-    return EntityChange(
-        kind=TypeKind(facts["kind"]),
-        type=facts["type"]["name"],
-        type_id=facts["type"]["id"],
-        id=facts["id"],
-        op=ChangeOp(facts["op"]),
-        before=read_image(facts.get("before")),
-        after=read_image(facts.get("after")),
-    )
+    type_ = facts["type"]
+    return EntityChange(type=type_["name"], type_id=type_["id"], **_change_members(facts))
+
+
+def _change_members(facts: JsonObject) -> dict[str, Any]:
+    return {
+        "kind": TypeKind(facts["kind"]),
+        "id": facts["id"],
+        "op": ChangeOp(facts["op"]),
+        **{side: read_image(facts.get(side)) for side in ("before", "after")},
+    }
 
 
 def _read_cause(facts: JsonObject) -> Commit:
@@ -158,7 +152,7 @@ def read_feed(facts: JsonObject) -> FeedPage:
 
 
 def read_commit_page(facts: JsonObject) -> CommitChangesPage:
-    """Read a page of what a commit changed."""
+    """Read a page of the changes of a commit."""
     changes = tuple(_entity_change(one) for one in facts["changes"])
     return CommitChangesPage(_read_cause(facts["cause"]), changes, facts.get("next_page_token"))
 
@@ -193,7 +187,7 @@ def read_plan(facts: JsonObject) -> MigrationPlan:
 
 
 def read_schema_result(facts: JsonObject) -> SchemaResult:
-    """Read what an apply did."""
+    """Read the result of a schema apply."""
     return SchemaResult(
         branch=facts["branch"],
         plan=read_plan(facts),
@@ -204,7 +198,7 @@ def read_schema_result(facts: JsonObject) -> SchemaResult:
 
 
 def read_explanation(facts: JsonObject) -> Explanation:
-    """Read how a query is answered."""
+    """Read the plan of a query."""
     return Explanation(facts["query_name"], tuple(_explain_step(step) for step in facts["steps"]))
 
 
@@ -220,7 +214,7 @@ def _explain_step(facts: JsonObject) -> ExplainedOperator:
 
 @dataclass(frozen=True)
 class RemoteSnapshot:
-    """One immutable state of a graph that is elsewhere."""
+    """One immutable state of a remote graph."""
 
     branch: str
     commit_id: CommitId
@@ -231,7 +225,7 @@ class RemoteSnapshot:
     @classmethod
     def of(cls, facts: JsonObject) -> RemoteSnapshot:
         """Read a state with its schema."""
-        found = {
+        datasets = {
             f"{one['entity_kind']}:{one['type_name']}": _dataset_entry(one)
             for one in facts["datasets"]
         }
@@ -240,7 +234,7 @@ class RemoteSnapshot:
             CommitId(facts["graph_commit_id"]),
             facts["graph_manifest_version"],
             facts["schema_source"],
-            found,
+            datasets,
         )
 
     @cached_property
@@ -251,10 +245,9 @@ class RemoteSnapshot:
 
     def entry(self, table_key: str) -> DatasetEntry:
         """Return the dataset of a type, named `node:T` or `edge:E`."""
-        found = self.datasets.get(table_key)
-        if found is None:
+        if table_key not in self.datasets:
             raise NotFound(f"unknown type {table_key}", code="unknown_type", type=table_key)
-        return found
+        return self.datasets[table_key]
 
     def entries(self) -> dict[str, DatasetEntry]:
         """Return every live dataset by `node:T` or `edge:E`, sorted."""

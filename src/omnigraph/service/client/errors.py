@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import msgspec
@@ -44,28 +43,37 @@ from omnigraph.service.client.migration_steps import read_code
 from omnigraph.write import KeyConflict, ValidationFailed, Violation
 from omnigraph.write.violations import InputLocation, ViolationRule
 
-_ErrorT = TypeVar("_ErrorT", bound=OmniError)
-_SIMPLE_ERRORS = {
+_ERRORS: Mapping[str, type[OmniError]] = {
     error.__name__: error
     for error in (
         AlreadyExists,
+        ChangeFeedGap,
         ChangeSchemaBoundary,
         CommitHasNoParent,
         Contention,
         CursorRejected,
+        ExpectedVersionMismatch,
         FormatUnsupported,
         InvalidInput,
+        KeyConflict,
+        MergeConflicts,
         NotFound,
+        OutcomeUnknown,
         PageLimitExceeded,
         PolicyDenied,
+        PreconditionFailed,
+        QueryError,
         QueryLimit,
+        SchemaChangeRefused,
+        SchemaError,
         SchemaMoved,
         StorageUnavailable,
         Unauthorized,
+        ValidationFailed,
         VersionReclaimed,
     )
 }
-"""Errors that hold nothing but what every error holds."""
+"""The error classes of the embedded graph that a server reports by name."""
 _BY_CATEGORY: Mapping[Category, type[OmniError]] = MappingProxyType(
     {
         Category.INVALID: InvalidInput,
@@ -86,17 +94,30 @@ def decode_error(response: httpx.Response, text: str | None = None) -> OmniError
         return _unknown_server_error(response)
     if not problem:
         return _contract_error(response, message, body)
-    facts = _ErrorFacts(message, problem, text)
-    if facts.kind not in _DETAILED_ERRORS:
-        return facts.plain()
-    kind, set_members = _DETAILED_ERRORS[facts.kind]
-    error = _convert_error(kind, facts.bare())
-    set_members(error, facts)
+    word, details = problem.get("category"), problem.get("details") or {}
+    category = Category(word) if word in list(Category) else Category.INTERNAL
+    kind = _ERRORS.get(problem.get("kind", "")) or _BY_CATEGORY.get(category, OmniError)
+    error = _build_error(kind, message, str(problem.get("code", "internal")), category, details)
+    for name, value in _members(kind.__name__, details, text).items():
+        setattr(error, name, value)
+    return error
+
+
+def _build_error(
+    kind: type[OmniError],
+    message: str,
+    code: str,
+    category: Category,
+    details: Mapping[str, Any] | None = None,
+) -> OmniError:
+    """Return an error of a class without its constructor, which would build another message."""
+    error = kind.__new__(kind, message)
+    OmniError.__init__(error, message, code=code, category=category, details=details)
     return error
 
 
 def _unknown_server_error(response: httpx.Response) -> OmniError:
-    """Return an error for an answer that is none of ours."""
+    """Return the error for a response that does not have the error body of a server."""
     status = response.status_code
     message = f"{response.request.url.host} answered with status {status}"
     if status == 404:
@@ -113,78 +134,37 @@ def _contract_error(response: httpx.Response, message: str, body: Mapping[str, A
         return PreconditionFailed(failure["expected"], failure.get("actual"))
     classes = {401: Unauthorized, 403: PolicyDenied, 404: NotFound, 409: Contention}
     category = Category.UNAVAILABLE if status >= 500 else Category.INVALID
-    plain = OmniError(message, code=body.get("code") or f"http_{status}", category=category)
-    kind = classes.get(status)
-    return plain if kind is None else _convert_error(kind, plain)
+    kind = classes.get(status, OmniError)
+    return _build_error(kind, message, body.get("code") or f"http_{status}", category)
 
 
-class _ErrorFacts:
-    """The body of an error."""
-
-    def __init__(self, message: str, problem: Mapping[str, Any], text: str | None) -> None:
-        self.message = message
-        self.code = str(problem.get("code", "internal"))
-        self.details: dict[str, Any] = problem.get("details") or {}
-        self.kind = problem.get("kind", "")
-        self.text = text
-        word = problem.get("category")
-        self.category = Category(word) if word in list(Category) else Category.INTERNAL
-
-    def bare(self) -> OmniError:
-        """Return the error without its class."""
-        return OmniError(self.message, code=self.code, category=self.category, details=self.details)
-
-    def plain(self) -> OmniError:
-        """Return an error that holds nothing but what every error holds."""
-        kind = _SIMPLE_ERRORS.get(self.kind) or _BY_CATEGORY.get(self.category, OmniError)
-        return _convert_error(kind, self.bare())
-
-
-def _convert_error(kind: type[_ErrorT], error: OmniError) -> _ErrorT:
-    """Return an error as one of another class, with the same facts."""
-    converted = kind.__new__(kind, error.message)
-    OmniError.__init__(
-        converted, error.message, code=error.code, category=error.category, details=error.details
-    )
-    return converted
+def _members(kind: str, details: Mapping[str, Any], text: str | None) -> dict[str, Any]:
+    """Return the attributes of an error class, besides those of every error."""
+    match kind:
+        case "ChangeFeedGap":
+            return {"commit_id": details["first_unreadable_commit_id"]}
+        case "ExpectedVersionMismatch":
+            return {name: details[name] for name in ("table_key", "expected", "actual")}
+        case "PreconditionFailed":
+            return {name: details[name] for name in ("expected", "actual")}
+        case "OutcomeUnknown":
+            return {"commit_id": details["commit_id"]}
+        case "MergeConflicts":
+            return {"conflicts": tuple(map(read_conflict, details["merge_conflicts"]))}
+        case "SchemaChangeRefused":
+            return {"refusals": tuple(map(_refusal, details["steps"]))}
+        case "KeyConflict" | "ValidationFailed":
+            violations = tuple(map(_violation, details["violations"]))
+            totals = dict(details["totals"])
+            return {"violations": violations, "total": details["total"], "totals": totals}
+        case "QueryError" | "SchemaError":
+            return {"diagnostics": tuple(_diagnostic(one, text) for one in details["diagnostics"])}
+    return {}
 
 
-def _set_version(error: ExpectedVersionMismatch, facts: _ErrorFacts) -> None:
-    error.table_key = facts.details["table_key"]
-    error.expected, error.actual = facts.details["expected"], facts.details["actual"]
-
-
-def _set_precondition(error: PreconditionFailed, facts: _ErrorFacts) -> None:
-    error.expected, error.actual = facts.details["expected"], facts.details["actual"]
-
-
-def _set_commit(error: OutcomeUnknown, facts: _ErrorFacts) -> None:
-    error.commit_id = facts.details["commit_id"]
-
-
-def _set_gap(error: ChangeFeedGap, facts: _ErrorFacts) -> None:
-    error.commit_id = facts.details["first_unreadable_commit_id"]
-
-
-def _set_conflicts(error: MergeConflicts, facts: _ErrorFacts) -> None:
-    error.conflicts = tuple(read_conflict(one) for one in facts.details["merge_conflicts"])
-
-
-def _set_refusals(error: SchemaChangeRefused, facts: _ErrorFacts) -> None:
-    error.refusals = tuple(
-        UnsupportedChange(s["entity"], s["reason"], read_code(s["code"]) if "code" in s else None)
-        for s in facts.details["steps"]
-    )
-
-
-def _set_violations(error: ValidationFailed, facts: _ErrorFacts) -> None:
-    error.violations = tuple(_violation(one) for one in facts.details["violations"])
-    error.total = facts.details["total"]
-    error.totals = dict(Counter(facts.details["totals"]))
-
-
-def _set_diagnostics(error: QueryError | SchemaError, facts: _ErrorFacts) -> None:
-    error.diagnostics = tuple(_diagnostic(one, facts.text) for one in facts.details["diagnostics"])
+def _refusal(members: Mapping[str, Any]) -> UnsupportedChange:
+    code = read_code(members["code"]) if "code" in members else None
+    return UnsupportedChange(members["entity"], members["reason"], code)
 
 
 def _violation(members: Mapping[str, Any]) -> Violation:
@@ -215,25 +195,3 @@ def _diagnostic(members: Mapping[str, Any], text: str | None) -> Diagnostic:
         Severity(members["severity"]),
         None if name is None or text is None else SourceText(text.removeprefix("\ufeff"), name),
     )
-
-
-_DETAILED_ERRORS: Mapping[str, tuple[type[OmniError], Callable[[Any, _ErrorFacts], None]]] = (
-    MappingProxyType(
-        {
-            error.__name__: (error, set_members)
-            for error, set_members in (
-                (ChangeFeedGap, _set_gap),
-                (ExpectedVersionMismatch, _set_version),
-                (KeyConflict, _set_violations),
-                (MergeConflicts, _set_conflicts),
-                (OutcomeUnknown, _set_commit),
-                (PreconditionFailed, _set_precondition),
-                (QueryError, _set_diagnostics),
-                (SchemaChangeRefused, _set_refusals),
-                (SchemaError, _set_diagnostics),
-                (ValidationFailed, _set_violations),
-            )
-        }
-    )
-)
-"""Errors with members of their own, and how to set them."""

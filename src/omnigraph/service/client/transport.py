@@ -23,7 +23,7 @@ from omnigraph.version import __version__
 _AnswerT = TypeVar("_AnswerT")
 _NOT_SENT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _RETRIED_STATUSES = (502, 504)
-"""What something between us and the server says when it did not get an answer."""
+"""Statuses of a proxy that got no response from the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteCall:
-    """One request; `reads` says that it may be sent twice. `text` is what errors point into."""
+    """One request; one that `reads` may be sent twice. Errors refer to positions in `text`."""
 
     method: str
     path: str
@@ -56,9 +56,9 @@ class Transport:
 
     def __init__(self, base: str, token: str | None, patience: RetryPolicy | None = None) -> None:
         self.base = base.rstrip("/")
-        self._patience = patience or RetryPolicy()
+        self._policy = patience or RetryPolicy()
         self._client = httpx.Client(
-            timeout=httpx.Timeout(self._patience.answer, connect=self._patience.connect),
+            timeout=httpx.Timeout(self._policy.answer, connect=self._policy.connect),
             headers={
                 "User-Agent": f"omnigraph/{__version__}",
                 **({} if token is None else {"Authorization": f"Bearer {token}"}),
@@ -130,23 +130,22 @@ class Transport:
             raise InvalidInput(message, code="text_invalid") from error
 
     def _retried(self, call: RemoteCall, run: Callable[[], _AnswerT]) -> _AnswerT:
-        left = self._patience.wait
-        for attempt in range(self._patience.attempts):
+        left, last = self._policy.wait, self._policy.attempts - 1
+        for attempt in range(self._policy.attempts):
             pause = min(0.1 * 4**attempt, left)
             try:
-                with _read_error():
-                    return run()
+                return run()
             except _ErrorStatus as refused:
-                wanted = _retry_pause(refused.response, call, pause)
-                if wanted is None or wanted > left or attempt + 1 == self._patience.attempts:
+                retry_pause = _retry_pause(refused.response, call, pause)
+                if retry_pause is None or retry_pause > left or attempt == last:
                     raise refused.error from None
-                pause = wanted
-            except _RequestNotSent as unsent:
-                if attempt + 1 == self._patience.attempts:
-                    raise _unreachable(self.base, unsent.cause) from unsent.cause
-            except _ResponseLost as lost:
-                if not call.reads or attempt + 1 == self._patience.attempts:
-                    raise _response_lost(self.base, call) from lost.cause
+                pause = retry_pause
+            except _NOT_SENT_ERRORS as error:
+                if attempt == last:
+                    raise _unreachable(self.base, error) from error
+            except httpx.TransportError as error:
+                if not call.reads or attempt == last:
+                    raise _response_lost(self.base, call) from error
             time.sleep(pause)
             left -= pause
         raise AssertionError("the last attempt returns or raises")
@@ -159,32 +158,6 @@ class _ErrorStatus(Exception):
         super().__init__(error.message)
         self.response = response
         self.error = error
-
-
-class _RequestNotSent(Exception):
-    """A request did not reach the server."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
-
-
-class _ResponseLost(Exception):
-    """A request was sent, and no whole answer came."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
-
-
-@contextmanager
-def _read_error() -> Iterator[None]:
-    try:
-        yield
-    except _NOT_SENT_ERRORS as error:
-        raise _RequestNotSent(error) from error
-    except httpx.TransportError as error:
-        raise _ResponseLost(error) from error
 
 
 def _retry_pause(response: httpx.Response, call: RemoteCall, pause: float) -> float | None:
