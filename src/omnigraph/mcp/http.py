@@ -25,7 +25,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(slots=True)
 class McpReply:
-    """What goes back to an agent."""
+    """The HTTP response to an agent."""
 
     status: int = 500
     headers: dict[str, str] = field(default_factory=dict)
@@ -38,7 +38,9 @@ class McpHttpHandler:
     def __init__(self, run: Runner, body_bytes: int) -> None:
         # The SDK logs every request, which the server logs already.
         logging.getLogger("mcp").setLevel(logging.WARNING)
-        server = make_server(_caller, run, _cancellation)
+        server = make_server(
+            lambda request: _scope(request)[_CALLER], run, lambda r: _scope(r)[_CANCELLATION]
+        )
         self._manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=body_bytes
         )
@@ -71,22 +73,16 @@ class McpHttpHandler:
         return reply
 
 
-def _caller(asking: McpRequest) -> McpCaller:
-    assert asking.request is not None, "every message came by a request"
-    found: McpCaller = asking.request.scope[_CALLER]
-    return found
-
-
-def _cancellation(asking: McpRequest) -> Cancellation:
-    assert asking.request is not None, "every message came by a request"
-    found: Cancellation = asking.request.scope[_CANCELLATION]
-    return found
+def _scope(request: McpRequest) -> MutableMapping[str, Any]:
+    assert request.request is not None, "every message came by an HTTP request"
+    scope: MutableMapping[str, Any] = request.request.scope
+    return scope
 
 
 def _check_origin(scope: Mapping[str, Any]) -> None:
-    """Refuse pages of other places, which a browser may be tricked into taking for this server."""
-    given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
-    for origin in given:
+    """Refuse requests of web pages from other hosts, against DNS rebinding."""
+    origins = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
+    for origin in origins:
         try:
             host = urlsplit(origin).hostname
         except ValueError:

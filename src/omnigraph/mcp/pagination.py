@@ -10,30 +10,22 @@ from typing import Any
 import msgspec
 
 from omnigraph.errors import Category, OmniError
-from omnigraph.service.operations.tool_arguments import DEFAULT_ITEMS
+from omnigraph.service.operations.tool_arguments import PagedArguments
 
 MAX_RESULT_BYTES = 100_000
 """Bytes of JSON an answer may have; some 25,000 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class PageRequest:
-    """Which part of a list is wanted."""
-
-    skip: int = 0
-    limit: int = DEFAULT_ITEMS
-
-
-@dataclass(frozen=True, slots=True)
 class ListPage:
-    """Items of a list, and how many to leave out to see those that follow, if any do."""
+    """Items of a list, and the number of items to skip for the next page, if there is one."""
 
     items: list[Any]
     next_skip: int | None = None
 
 
-def slice_page(items: Iterable[Any], page: PageRequest) -> ListPage:
-    """Return the part of a list that is wanted, as far as it fits an answer."""
+def slice_page(items: Iterable[Any], page: PagedArguments) -> ListPage:
+    """Return the requested page of a list, as far as it fits an answer."""
     taken: list[Any] = []
     size = 0
     for item in islice(items, page.skip, None):
@@ -45,11 +37,11 @@ def slice_page(items: Iterable[Any], page: PageRequest) -> ListPage:
 
 
 def with_page(
-    facts: dict[str, Any], member: str, page: PageRequest, skip: str = "skip", hint: str = ""
+    facts: dict[str, Any], member: str, page: PagedArguments, skip: str = "skip", hint: str = ""
 ) -> dict[str, Any]:
-    """Return an answer with a part of its list; `more` has how to read the rest.
+    """Return an answer with a page of its list; `more` describes how to read the rest.
 
-    `skip` is what the argument is called by which one gets on.
+    `skip` is the name of the argument that selects the next page.
     """
     part = slice_page(facts[member], page)
     cut = {**facts, member: part.items}
@@ -60,9 +52,9 @@ def with_page(
 
 
 def encode_result(facts: object) -> str:
-    """Return an answer as JSON; raise when it is too large in spite of everything."""
+    """Return an answer as JSON; raise if it is too large."""
     text = msgspec.json.encode(facts)
-    # What is around a list, and the one item that may be larger than all, is not counted above.
+    # Members besides the list, and a single large item, are not counted by `slice_page`.
     if len(text) > 2 * MAX_RESULT_BYTES:
         raise OmniError(
             f"the answer has {len(text):,} bytes, more than an agent can take in",

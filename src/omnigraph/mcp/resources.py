@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import msgspec
 
@@ -32,12 +31,12 @@ class McpResource:
 
 def resources_for_caller(caller: McpCaller) -> dict[str, McpResource]:
     """Return the resources of a caller by address; with several graphs, those of each."""
-    found: list[McpResource] = []
+    resources: list[McpResource] = []
     for graph_id, session in caller.sessions(PolicyAction.READ).items():
         suffix = f"/{graph_id}" if len(caller.graphs) > 1 else ""
-        found += _graph_resources(session, graph_id, suffix)
+        resources += _graph_resources(session, graph_id, suffix)
     if caller.service_session.may_somewhere(PolicyAction.GRAPH_LIST):
-        found.append(
+        resources.append(
             McpResource(
                 uri=f"{SCHEME}graphs",
                 name="graphs",
@@ -46,7 +45,7 @@ def resources_for_caller(caller: McpCaller) -> dict[str, McpResource]:
                 read=lambda: _json(list_graphs(caller.service_session, NoRequest())),
             )
         )
-    return {readable.uri: readable for readable in found}
+    return {resource.uri: resource for resource in resources}
 
 
 def _graph_resources(session: GraphSession, graph_id: str, suffix: str) -> list[McpResource]:
@@ -63,13 +62,9 @@ def _graph_resources(session: GraphSession, graph_id: str, suffix: str) -> list[
             name=f"branches of {graph_id}",
             description="The names of all branches.",
             media_type="application/json",
-            read=partial(_branches, session),
+            read=lambda: _json(list_branches(session, NoRequest())),
         ),
     ]
-
-
-def _branches(session: GraphSession) -> str:
-    return _json(list_branches(session, NoRequest()))
 
 
 def _json(answer: object) -> str:

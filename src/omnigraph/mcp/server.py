@@ -65,22 +65,22 @@ class _McpHandlers:
         self._cancellation_of = cancellation_of
 
     async def list_tools(
-        self, asking: McpRequest, _: types.PaginatedRequestParams | None
+        self, request: McpRequest, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """List the tools."""
-        offers = await self._run(asking, lambda: tools_for_caller(self._caller_of(asking)))
+        offers = await self._run(request, lambda: tools_for_caller(self._caller_of(request)))
         return types.ListToolsResult(tools=[_tool(offer) for offer in offers.values()])
 
     async def call_tool(
-        self, asking: McpRequest, params: types.CallToolRequestParams
+        self, request: McpRequest, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        """Call a tool; one that the caller may not call is not there."""
-        return await self._run(asking, lambda: self._called(asking, params))
+        """Call a tool; one that the caller may not call is unknown."""
+        return await self._run(request, lambda: self._called(request, params))
 
     def _called(
-        self, asking: McpRequest, params: types.CallToolRequestParams
+        self, request: McpRequest, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        offer = tools_for_caller(self._caller_of(asking)).get(params.name)
+        offer = tools_for_caller(self._caller_of(request)).get(params.name)
         if offer is None:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool '{params.name[:128]}'")
         try:
@@ -93,10 +93,10 @@ class _McpHandlers:
             return _result(encode_result(describe_failure(error)), failed=True)
 
     async def list_resources(
-        self, asking: McpRequest, _: types.PaginatedRequestParams | None
+        self, request: McpRequest, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """List the resources."""
-        found = await self._run(asking, lambda: resources_for_caller(self._caller_of(asking)))
+        readables = await self._run(request, lambda: resources_for_caller(self._caller_of(request)))
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -105,18 +105,18 @@ class _McpHandlers:
                     description=readable.description,
                     mime_type=readable.media_type,
                 )
-                for readable in found.values()
+                for readable in readables.values()
             ]
         )
 
     async def read_resource(
-        self, asking: McpRequest, params: types.ReadResourceRequestParams
+        self, request: McpRequest, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Read a resource; one that the caller may not read is not there."""
-        return await self._run(asking, lambda: self._read(asking, str(params.uri)))
+        """Read a resource; one that the caller may not read is unknown."""
+        return await self._run(request, lambda: self._read(request, str(params.uri)))
 
-    def _read(self, asking: McpRequest, uri: str) -> types.ReadResourceResult:
-        readable = resources_for_caller(self._caller_of(asking)).get(uri)
+    def _read(self, request: McpRequest, uri: str) -> types.ReadResourceResult:
+        readable = resources_for_caller(self._caller_of(request)).get(uri)
         if readable is None:
             raise MCPError(types.INVALID_PARAMS, f"unknown resource '{uri[:256]}'")
         try:
@@ -128,14 +128,14 @@ class _McpHandlers:
         return types.ReadResourceResult(contents=[contents])
 
     async def list_prompts(
-        self, _asking: McpRequest, _: types.PaginatedRequestParams | None
+        self, _request: McpRequest, _: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         """List the prompts, of which there are none."""
         return types.ListPromptsResult(prompts=[])
 
-    async def _run(self, asking: McpRequest, run: Callable[[], _AnswerT]) -> _AnswerT:
+    async def _run(self, request: McpRequest, run: Callable[[], _AnswerT]) -> _AnswerT:
         """Run something that blocks in a thread."""
-        actor, cancellation = self._caller_of(asking).actor, self._cancellation_of(asking)
+        actor, cancellation = self._caller_of(request).actor, self._cancellation_of(request)
         with log_decisions_once():
             return cast("_AnswerT", await self._runner(actor, run, cancellation))
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from omnigraph.mcp.tools import page_request, page_rows, to_json_value
+from omnigraph.mcp.tools import page_rows, to_json_value
 from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.operations.stored import invoke as invoke_stored_query
@@ -75,9 +75,9 @@ def tool_schema(entry: wire.QueryCatalogEntry) -> dict[str, Any]:
 def param_schema(param: wire.ParamDescriptor) -> dict[str, Any]:
     """Return the JSON Schema of a parameter."""
     if param.kind is wire.ParamKind.VECTOR:
-        dimension = param.vector_dim
-        items = {"type": "array", "items": {"type": "number"}}
-        return items if dimension in (UNSET, None) else {**items, **_fixed_length(dimension)}
+        size = param.vector_dim
+        fixed = {} if size in (UNSET, None) else {"minItems": size, "maxItems": size}
+        return {"type": "array", "items": {"type": "number"}, **fixed}
     if param.kind is wire.ParamKind.LIST:
         item = wire.ParamKind(param.item_kind) if param.item_kind else wire.ParamKind.STRING
         return {"type": "array", "items": dict(_JSON_TYPES[item])}
@@ -90,13 +90,9 @@ def invoke(session: GraphSession, stored: StoredQuery, given: Mapping[str, Any])
     params = {name: value for name, value in given.items() if name in names}
     where = {n.removeprefix(ESCAPE_PREFIX): value for n, value in given.items() if n not in names}
     part = {name: where.pop(name) for name in ("skip", "limit") if name in where}
-    page = page_request(msgspec.convert(part, PagedArguments))
+    page = msgspec.convert(part, PagedArguments)
     request = msgspec.convert({**where, "params": params}, wire.InvokeStoredQueryRequest)
     answer = invoke_stored_query(session, wire.StoredQueryQuery(name=stored.name, body=request))
     if isinstance(answer, wire.ReadOutput):
         return page_rows(answer, page, ESCAPE_PREFIX)
     return to_json_value(answer)
-
-
-def _fixed_length(dimension: Any) -> dict[str, Any]:  # noqa: ANN401 - a number that may be unset
-    return {"minItems": dimension, "maxItems": dimension}

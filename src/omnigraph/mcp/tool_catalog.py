@@ -30,7 +30,7 @@ GRAPH = "graph"
 
 @dataclass(frozen=True, slots=True)
 class McpCaller:
-    """Who calls, the IDs of the graphs it may address, and the operations on offer."""
+    """The actor, the IDs of the graphs it may address, and the available operations."""
 
     service: GraphService
     actor: str | None
@@ -76,12 +76,14 @@ class OfferedTool:
 
 def tools_for_caller(caller: McpCaller) -> dict[str, OfferedTool]:
     """Return the tools of a caller by name: those of operations, then stored queries."""
-    tools = list(operation_tools(caller.operations))
+    tools = operation_tools(caller.operations)
     offers = {tool.name: offer for tool in tools if (offer := _offer(caller, tool)) is not None}
     taken = {tool.name for tool in tools}
     several = len(caller.graphs) > 1
     for graph_id, session in caller.sessions(PolicyAction.INVOKE_QUERY).items():
-        for query in _allowed_stored_queries(session):
+        for query in visible(session):
+            if not all(map(session.may_somewhere, stored_query_tools.required_actions(query))):
+                continue
             name = f"{graph_id}_{query.name}" if several else query.name
             while name in taken:
                 name = f"stored_{name}"
@@ -93,21 +95,18 @@ def tools_for_caller(caller: McpCaller) -> dict[str, OfferedTool]:
 def _offer(caller: McpCaller, tool: OperationTool) -> OfferedTool | None:
     """Return a tool as the caller sees it; None if its actions are not allowed."""
     schema = argument_schema(tool.arguments)
+    run: Callable[[dict[str, Any]], dict[str, Any]]
     if tool.is_server_tool:
         session = caller.service_session
         if not all(session.may_somewhere(action) for action in tool.actions):
             return None
-        return _offered(tool, schema, partial(tool.run, session))
-    sessions = caller.sessions(*tool.actions)
-    if not sessions:
-        return None
-    schema = _with_graph(schema, caller, list(sessions))
-    return _offered(tool, schema, partial(_run_tool, tool, sessions))
-
-
-def _offered(
-    tool: OperationTool, schema: dict[str, Any], run: Callable[[dict[str, Any]], dict[str, Any]]
-) -> OfferedTool:
+        run = partial(tool.run, session)
+    else:
+        sessions = caller.sessions(*tool.actions)
+        if not sessions:
+            return None
+        schema = _with_graph(schema, caller, list(sessions))
+        run = partial(_run_tool, tool, sessions)
     return OfferedTool(
         name=tool.name,
         description=tool.tool.description,
@@ -138,14 +137,6 @@ def _run_tool(
     if graph_id not in sessions:
         raise _invalid_arguments(tool.name, [f"`{GRAPH}` is one of {', '.join(sessions)}"])
     return tool.run(sessions[graph_id], given)
-
-
-def _allowed_stored_queries(session: GraphSession) -> list[StoredQuery]:
-    return [
-        query
-        for query in visible(session)
-        if all(map(session.may_somewhere, stored_query_tools.required_actions(query)))
-    ]
 
 
 def _stored_query_tool(name: str, session: GraphSession, query: StoredQuery) -> OfferedTool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from omnigraph.mcp.pagination import PageRequest, slice_page, with_page
+from omnigraph.mcp.pagination import slice_page, with_page
 from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.operations import OPERATIONS, AnyOperation, Tool
@@ -61,15 +61,13 @@ class OperationTool:
         call = msgspec.convert(given, self.arguments)
         answer = adapter(self.operation, session, call)
         if self.tool.pages is not None:
-            return with_page(answer, self.tool.pages, page_request(call))
+            return with_page(answer, self.tool.pages, call)  # type: ignore[arg-type]
         return answer
 
 
-def operation_tools(operations: Iterable[AnyOperation] = OPERATIONS) -> Iterator[OperationTool]:
-    """Yield the tools that operations declare."""
-    for operation in operations:
-        for tool in operation.tools:
-            yield OperationTool(operation, tool)
+def operation_tools(operations: Iterable[AnyOperation] = OPERATIONS) -> list[OperationTool]:
+    """Return the tools that operations declare."""
+    return [OperationTool(operation, tool) for operation in operations for tool in operation.tools]
 
 
 @lru_cache
@@ -87,18 +85,15 @@ def to_json_value(answer: object) -> dict[str, Any]:
     return members
 
 
-def page_rows(answer: wire.ReadOutput, page: PageRequest, prefix: str = "") -> dict[str, Any]:
-    """Return a page of rows; the next one is to be read from the same commit.
+def page_rows(
+    answer: wire.ReadOutput, page: arguments.PagedArguments, prefix: str = ""
+) -> dict[str, Any]:
+    """Return a page of rows; the next one is read from the same commit.
 
     `prefix` precedes the names of arguments that are not parameters of a stored query.
     """
     hint = f" and {prefix}snapshot='{answer.graph_commit_id}', without {prefix}branch"
     return with_page(to_json_value(answer), "rows", page, f"{prefix}skip", hint)
-
-
-def page_request(call: Any) -> PageRequest:  # noqa: ANN401 - arguments with a page
-    """Return which page of a list is requested."""
-    return PageRequest(call.skip, call.limit)
 
 
 def to_request(operation: AnyOperation, call: Struct) -> Any:  # noqa: ANN401 - the request type
@@ -116,14 +111,14 @@ def _get_schema(
     operation: AnyOperation, session: GraphSession, call: arguments.PagedArguments
 ) -> dict[str, Any]:
     lines = operation(session, wire.NoRequest()).schema_source.splitlines(keepends=True)
-    page = with_page({"schema_source": lines}, "schema_source", page_request(call))
+    page = with_page({"schema_source": lines}, "schema_source", call)
     return {**page, "schema_source": "".join(page["schema_source"])}
 
 
 def _query(
     _: AnyOperation, session: GraphSession, call: arguments.QueryArguments
 ) -> dict[str, Any]:
-    return page_rows(query(session, to_request(query, call)), page_request(call))
+    return page_rows(query(session, to_request(query, call)), call)
 
 
 def _mutate(
@@ -152,7 +147,7 @@ def _truncate_conflicts(answer: wire.BranchMergeOutput) -> dict[str, Any]:
     """Return a merge with its first conflicts and their number."""
     merged = to_json_value(answer)
     conflicts = merged.get("conflicts", [])
-    shown = slice_page(conflicts, PageRequest()).items
+    shown = slice_page(conflicts, arguments.PagedArguments()).items
     return {**merged, "conflicts": shown, "conflict_count": len(conflicts)}
 
 
@@ -163,16 +158,15 @@ def _diff(
         from_=call.from_, to=call.to, kind=call.kinds, type=call.types, op=call.ops
     )
     changes = map(json.loads, operation(session, request))
-    return with_page(
-        {"from": call.from_, "to": call.to, "changes": changes}, "changes", page_request(call)
-    )
+    return with_page({"from": call.from_, "to": call.to, "changes": changes}, "changes", call)
 
 
 def _propose(
     operation: AnyOperation, session: GraphSession, call: arguments.ProposeArguments
 ) -> dict[str, Any]:
     proposal = operation(session, to_request(operation, call))
-    page = slice_page(map(json.loads, proposal.changes), PageRequest(limit=call.limit))
+    first = arguments.PagedArguments(limit=call.limit)
+    page = slice_page(map(json.loads, proposal.changes), first)
     preview = proposal.preview
     answer = {
         "branch": proposal.branch,

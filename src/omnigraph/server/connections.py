@@ -121,12 +121,12 @@ class PeerSocketAcceptor:
 
 
 def _accept_pending(listening: socket.socket) -> list[socket.socket]:
-    """Accept what waits at a socket; nothing does, too, while its worker does not yet listen."""
-    found: list[socket.socket] = []
+    """Accept pending connections of a socket; none while its worker does not listen yet."""
+    accepted: list[socket.socket] = []
     with suppress(OSError):
-        while len(found) < ACCEPTS_PER_POLL:
-            found.append(listening.accept()[0])
-    return found
+        while len(accepted) < ACCEPTS_PER_POLL:
+            accepted.append(listening.accept()[0])
+    return accepted
 
 
 async def _connect(

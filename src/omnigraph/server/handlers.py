@@ -177,7 +177,8 @@ async def _open_blob(operation: AnyOperation, context: RequestContext) -> Opened
     return opened
 
 
-HANDLERS: Mapping[str, OperationHandler] = {
+HANDLERS: Mapping[str | None, OperationHandler] = {
+    None: handle_operation,
     "ready": handle_ready,
     "graph_ready": handle_graph_ready,
     "query": handle_query,
@@ -194,7 +195,7 @@ def operation_routes(operations: Sequence[AnyOperation]) -> list[HttpRoute]:
         HttpRoute(
             method=operation.method,
             path=operation.path,
-            handle=partial(_handler(operation), operation),
+            handle=partial(HANDLERS[operation.handler], operation),
             public=operation.public,
             change_errors=operation.change_errors,
             successor=operation.successor,
@@ -202,7 +203,3 @@ def operation_routes(operations: Sequence[AnyOperation]) -> list[HttpRoute]:
         for operation in operations
         if operation.path is not None
     ]
-
-
-def _handler(operation: AnyOperation) -> OperationHandler:
-    return handle_operation if operation.handler is None else HANDLERS[operation.handler]

@@ -34,17 +34,17 @@ _FORWARDED = b"x-forwarded-for"
 
 def parse_networks(texts: Iterable[str]) -> tuple[TrustedNetwork, ...]:
     """Return addresses and networks of trusted proxies; raise InvalidInput for anything else."""
-    found = []
+    networks = []
     for text in texts:
         try:
-            found.append(ip_network(text.strip(), strict=False))
+            networks.append(ip_network(text.strip(), strict=False))
         except ValueError as error:
             message = (
                 f"'{text}' is not an IP address or network of a trusted proxy; "
                 "use e.g. 10.0.0.0/8 or 127.0.0.1"
             )
             raise InvalidInput(message, code="trusted_proxy_invalid") from error
-    return tuple(found)
+    return tuple(networks)
 
 
 def client_address(scope: Scope, trusted: Sequence[TrustedNetwork]) -> str | None:
@@ -86,7 +86,7 @@ _log = logging.getLogger("omnigraph.server")
 _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _ROUTE_FIELDS = "omnigraph.notes"
 MAX_LOGGED_GRAPH_ID = 64
-"""What the log shows of an id that may be anything."""
+"""Characters of a graph ID in the log; a client may send any text."""
 
 
 def record_route(request: Request, path: str, actor: str | None = None) -> None:
@@ -118,9 +118,8 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         log = RequestLog(_request_id(scope), client_address(scope, self._proxies))
-        await _RequestLifecycle(self._app, self._metrics, self._seconds, scope, log).go(
-            receive, send
-        )
+        request = _RequestLifecycle(self._app, self._metrics, self._seconds, scope, log)
+        await request.run(receive, send)
 
 
 class _RequestLifecycle:
@@ -136,7 +135,7 @@ class _RequestLifecycle:
         self._notes: dict[str, Any] = {"route": "unknown", "actor": None}
         scope[_ROUTE_FIELDS] = self._notes
 
-    async def go(self, receive: Receive, send: Send) -> None:
+    async def run(self, receive: Receive, send: Send) -> None:
         token = current_request.set(self._log)
 
         async def sent(message: Message) -> None:
@@ -151,7 +150,7 @@ class _RequestLifecycle:
             with self._metrics.underway(), log_decisions_once():
                 await self._routed(receive, sent)
         finally:
-            self._told()
+            self._record()
             current_request.reset(token)
 
     async def _routed(self, receive: Receive, sent: Send) -> None:
@@ -170,7 +169,7 @@ class _RequestLifecycle:
             _log.exception("a request failed", extra={"request_id": self._id})
             await error_response(error)(self._scope, receive, sent)
 
-    def _told(self) -> None:
+    def _record(self) -> None:
         seconds = time.monotonic() - self._begun
         status = self._status or 499
         method, route = self._scope["method"], self._notes["route"]
@@ -187,7 +186,7 @@ class _RequestLifecycle:
 
 
 def _request_id(scope: Scope) -> str:
-    """Return the id the caller gave, if it can stand in a log, or a new one."""
+    """Return the request ID of the client, if it is valid, or a new one."""
     for name, value in scope["headers"]:
         if name == REQUEST_ID.encode() and _REQUEST_ID_PATTERN.fullmatch(value):
             return str(value.decode())
@@ -248,7 +247,7 @@ class TracingMiddleware:
                 await send(message)
 
             await self._app(scope, receive, sent)
-            route = scope.get("omnigraph.notes", {}).get("route", "unknown")
+            route = scope.get(_ROUTE_FIELDS, {}).get("route", "unknown")
             span.update_name(f"{scope['method']} {route}")
             span.set_attribute("http.request.method", scope["method"])
             span.set_attribute("http.route", route)

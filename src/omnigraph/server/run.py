@@ -37,19 +37,19 @@ def bind_worker_sockets(settings: ServerSettings) -> list[socket.socket]:
 def bind_socket(settings: ServerSettings, *, shared: bool = False) -> socket.socket:
     """Take the address; no client can connect before a process listens."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # Only of a socket that says it is TCP does asyncio send answers at once, without Nagle's wait.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # asyncio disables Nagle's algorithm only for sockets with the protocol TCP.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
-        found.bind((settings.host, settings.port))
+        listening.bind((settings.host, settings.port))
     except (OSError, OverflowError) as error:
-        found.close()
+        listening.close()
         place = f"{settings.host}:{settings.port}"
         message = f"cannot listen on {place}: {getattr(error, 'strerror', None) or error}"
         raise InvalidInput(message, code="bind_failed") from error
-    return found
+    return listening
 
 
 def listen_address(listening: socket.socket) -> str:
@@ -135,13 +135,13 @@ class _UvicornServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take a signal as the wish to stop, which was then fulfilled: it is not raised again."""
+        """Handle a signal as a request to stop; it is not raised again."""
         with super().capture_signals():
             yield
             self._captured_signals.clear()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so."""
+        """Listen, and report that."""
         await super().startup(sockets)
         if self.started:
             asyncio.get_running_loop().add_signal_handler(RELOAD_SIGNAL, self._reload)
@@ -156,10 +156,10 @@ class _UvicornServer(uvicorn.Server):
 
     def _protocol(self) -> asyncio.Protocol:
         protocol: Any = self.config.http_protocol_class
-        made: asyncio.Protocol = protocol(
+        connection: asyncio.Protocol = protocol(
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
-        return made
+        return connection
 
     def _reload(self) -> None:
         task = asyncio.ensure_future(self._reloader.reload())

@@ -47,7 +47,7 @@ class ChunkedResponse(Response):
 
     def __init__(
         self,
-        asked: RequestContext,
+        context: RequestContext,
         pieces: ChunkIterator,
         first: bytes | None,
         headers: Mapping[str, str],
@@ -56,7 +56,7 @@ class ChunkedResponse(Response):
         self.status_code = status
         self.background = None
         self.init_headers(headers)
-        self._asked = asked
+        self._context = context
         self._pieces = pieces
         self._first = first
         self.release: Callable[[], None] = lambda: None
@@ -64,7 +64,7 @@ class ChunkedResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send pieces until the client disconnects."""
         gone = asyncio.ensure_future(wait_for_disconnect(receive))
-        gone.add_done_callback(lambda _: self._asked.cancellation.set())
+        gone.add_done_callback(lambda _: self._context.cancellation.set())
         try:
             await send(
                 {
@@ -77,27 +77,29 @@ class ChunkedResponse(Response):
             with suppress(QueryCancelled):
                 while piece is not None and not gone.done():
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
-                    piece = await self._asked.run_read(self._pieces.next)
+                    piece = await self._context.run_read(self._pieces.next)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             gone.cancel()
             self.release()
-            self._asked.app.scheduler.threads.submit(self._pieces.close)
+            self._context.app.scheduler.threads.submit(self._pieces.close)
 
 
 async def stream_response(
-    asked: RequestContext,
+    context: RequestContext,
     make: Callable[[], Iterator[bytes]],
     headers: Mapping[str, str],
     status: int = 200,
 ) -> ChunkedResponse:
     """Answer with the pieces an iterator gives."""
     with ExitStack() as held:
-        held.enter_context(asked.app.scheduler.admit(asked.actor))
-        pieces, first = await asked.while_connected(asked.run_read(lambda: _first_chunk(make())))
-        found = ChunkedResponse(asked, pieces, first, headers, status)
-        found.release = held.pop_all().close
-    return found
+        held.enter_context(context.app.scheduler.admit(context.actor))
+        pieces, first = await context.while_connected(
+            context.run_read(lambda: _first_chunk(make()))
+        )
+        response = ChunkedResponse(context, pieces, first, headers, status)
+        response.release = held.pop_all().close
+    return response
 
 
 def _first_chunk(iterator: Iterator[bytes]) -> tuple[ChunkIterator, bytes | None]:
@@ -106,28 +108,29 @@ def _first_chunk(iterator: Iterator[bytes]) -> tuple[ChunkIterator, bytes | None
 
 
 async def stream_ndjson(
-    asked: RequestContext, make: Callable[[], Iterable[str]]
+    context: RequestContext, make: Callable[[], Iterable[str]]
 ) -> ChunkedResponse:
     """Answer with lines; the number of concurrent streams is limited."""
-    streams = asked.app.streams
+    streams = context.app.streams
     try:
         async with asyncio.timeout(STREAM_WAIT_SECONDS):
             await streams.acquire()
     except TimeoutError as error:
         raise _too_many_streams() from error
     try:
-        found = await stream_response(asked, lambda: join_lines(make()), {"content-type": NDJSON})
+        headers = {"content-type": NDJSON}
+        response = await stream_response(context, lambda: join_lines(make()), headers)
     except BaseException:
         streams.release()
         raise
-    release = found.release
+    release = response.release
 
     def release_both() -> None:
         release()
         streams.release()
 
-    found.release = release_both
-    return found
+    response.release = release_both
+    return response
 
 
 def join_lines(lines: Iterable[str]) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ from omnigraph.server.settings import ServerSettings
 
 
 def main() -> None:
-    """Serve."""
+    """Serve until a signal stops the process, or its supervisor is gone."""
     with exit_on_stop_signals():
         _serve()
 

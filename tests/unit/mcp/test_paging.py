@@ -6,11 +6,11 @@ from omnigraph.errors import OmniError
 from omnigraph.mcp.pagination import (
     MAX_RESULT_BYTES,
     ListPage,
-    PageRequest,
     encode_result,
     slice_page,
     with_page,
 )
+from omnigraph.service.operations.tool_arguments import PagedArguments
 
 HALF = "x" * (MAX_RESULT_BYTES // 2)
 
@@ -18,14 +18,14 @@ HALF = "x" * (MAX_RESULT_BYTES // 2)
 @pytest.mark.parametrize(
     ("items", "page", "part"),
     [
-        ([], PageRequest(), ListPage([])),
-        ([1, 2, 3], PageRequest(), ListPage([1, 2, 3])),
-        ([1, 2, 3], PageRequest(0, 3), ListPage([1, 2, 3])),
-        ([1, 2, 3], PageRequest(0, 2), ListPage([1, 2], 2)),
-        ([1, 2, 3], PageRequest(2, 2), ListPage([3])),
-        ([1, 2, 3], PageRequest(9, 2), ListPage([])),
-        ([HALF, HALF, 1], PageRequest(), ListPage([HALF], 1)),
-        ([HALF * 3, 1], PageRequest(), ListPage([HALF * 3], 1)),
+        ([], PagedArguments(), ListPage([])),
+        ([1, 2, 3], PagedArguments(), ListPage([1, 2, 3])),
+        ([1, 2, 3], PagedArguments(skip=0, limit=3), ListPage([1, 2, 3])),
+        ([1, 2, 3], PagedArguments(skip=0, limit=2), ListPage([1, 2], 2)),
+        ([1, 2, 3], PagedArguments(skip=2, limit=2), ListPage([3])),
+        ([1, 2, 3], PagedArguments(skip=9, limit=2), ListPage([])),
+        ([HALF, HALF, 1], PagedArguments(), ListPage([HALF], 1)),
+        ([HALF * 3, 1], PagedArguments(), ListPage([HALF * 3], 1)),
     ],
 )
 def test_a_part_ends_where_it_is_long_enough(items, page, part):
@@ -33,8 +33,10 @@ def test_a_part_ends_where_it_is_long_enough(items, page, part):
 
 
 def test_what_follows_is_told_and_otherwise_nothing():
-    assert with_page({"a": 1, "list": [1, 2]}, "list", PageRequest()) == {"a": 1, "list": [1, 2]}
-    cut = with_page({"a": 1, "list": [1, 2]}, "list", PageRequest(0, 1), "_skip", " or not")
+    assert with_page({"a": 1, "list": [1, 2]}, "list", PagedArguments()) == {"a": 1, "list": [1, 2]}
+    cut = with_page(
+        {"a": 1, "list": [1, 2]}, "list", PagedArguments(skip=0, limit=1), "_skip", " or not"
+    )
     hint = "`list` goes on: call again with _skip=1 or not"
     assert cut == {"a": 1, "list": [1], "more": {"next_skip": 1, "hint": hint}}
 
