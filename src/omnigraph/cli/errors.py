@@ -22,39 +22,41 @@ def report_error(error: OmniError) -> None:
     """Print an error on standard error, and with `--json` also as JSON on standard output."""
     if wants_json():
         print_json({"status": "error", "error": error.to_json()})
-    if isinstance(error, DiagnosticError):
-        click.echo(diagnostics_text(error.diagnostics), err=True)
-    elif isinstance(error, MergeConflicts):
-        click.echo(_conflicts_text(error), err=True)
-    elif isinstance(error, SchemaChangeRefused):
-        click.echo(_refusals_text(error), err=True)
-    elif isinstance(error, ValidationFailed):
-        click.echo(_violations_text(error), err=True)
-    else:
-        click.echo(f"error[{error.code}]: {error.message}", err=True)
+    click.echo("\n".join(_error_lines(error)), err=True)
 
 
-def _conflicts_text(error: MergeConflicts) -> str:
-    """Return the conflicts of a merge as text."""
+def _error_lines(error: OmniError) -> list[str]:
     head = click.style(f"error[{error.code}]", fg="red", bold=True)
+    match error:
+        case DiagnosticError():
+            return [diagnostics_text(error.diagnostics)]
+        case MergeConflicts():
+            return _conflict_lines(error, head)
+        case ValidationFailed():
+            return _violation_lines(error, head)
+        case SchemaChangeRefused():
+            count = count_text(len(error.refusals), "change")
+            lines = (f"  {refusal.entity}: {refusal.message}" for refusal in error.refusals)
+            return [f"{head}: {count} cannot be made; nothing was changed", *lines]
+    return [f"error[{error.code}]: {error.message}"]
+
+
+def _conflict_lines(error: MergeConflicts, head: str) -> list[str]:
     lines = [f"{head}: {count_text(len(error.conflicts), 'conflict')}; nothing was changed"]
     for conflict in error.conflicts[:_MAX_SHOWN]:
         lines += conflict_lines(conflict)
     if len(error.conflicts) > _MAX_SHOWN:
         lines.append(f"… and {len(error.conflicts) - _MAX_SHOWN:,} more (--json lists them all)")
-    lines.append("resolve them with --resolve source, --resolve target or --resolve FILE")
-    return "\n".join(lines)
+    return [*lines, "resolve them with --resolve source, --resolve target or --resolve FILE"]
 
 
-def _violations_text(error: ValidationFailed) -> str:
-    """Return the violations of a change, one line each."""
-    head = click.style(f"error[{error.code}]", fg="red", bold=True)
+def _violation_lines(error: ValidationFailed, head: str) -> list[str]:
     lines = [f"{head}: {count_text(error.total, 'violation')}; nothing was changed"]
     lines += [f"  {_violation_text(violation)}" for violation in error.violations]
     if error.total > len(error.violations):
         rules = ", ".join(f"{rule} {count:,}" for rule, count in error.totals.items())
         lines.append(f"  … and {error.total - len(error.violations):,} more ({rules})")
-    return "\n".join(lines)
+    return lines
 
 
 def _violation_text(violation: Violation) -> str:
@@ -62,14 +64,6 @@ def _violation_text(violation: Violation) -> str:
     if violation.source is not None or violation.id is None or violation.id in violation.message:
         return str(violation)
     return f"{violation.kind} {violation.type} '{violation.id}': {violation}"
-
-
-def _refusals_text(error: SchemaChangeRefused) -> str:
-    """Return the refused schema changes, one line each."""
-    head = click.style(f"error[{error.code}]", fg="red", bold=True)
-    count = count_text(len(error.refusals), "change")
-    lines = [f"{head}: {count} cannot be made; nothing was changed"]
-    return "\n".join([*lines, *(f"  {r.entity}: {r.message}" for r in error.refusals)])
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:

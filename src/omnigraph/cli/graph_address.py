@@ -97,13 +97,19 @@ def _explicit_address(options: AddressOptions, operator: UserConfig) -> GraphAdd
     if not explicit:
         return None
     name, value = explicit[0]
-    if name == "--server":
-        return GraphAddress("server", server_url(value, operator.servers), options.graph)
-    if name == "--cluster":
-        return GraphAddress("cluster", operator.clusters.get(value, value), options.graph)
-    if value.startswith(("http://", "https://")):
+    kind = name.removeprefix("--") if name in ("--server", "--cluster") else "store"
+    if kind == "store" and value.startswith(("http://", "https://")):
         raise InvalidUsage(f"{value} is a server address: pass --server {value}")
-    return GraphAddress("store", value)
+    return _address(kind, value, options.graph, operator)
+
+
+def _address(kind: str, target: str, graph: str | None, operator: UserConfig) -> GraphAddress:
+    """Return the address of a target: a server or cluster by name or address, or a graph."""
+    if kind == "server":
+        return GraphAddress("server", server_url(target, operator.servers), graph)
+    if kind == "cluster":
+        return GraphAddress("cluster", operator.clusters.get(target, target), graph)
+    return GraphAddress("store", target)
 
 
 def server_url(name: str, servers: Mapping[str, str]) -> str:
@@ -128,23 +134,17 @@ def _address_by_profile(options: AddressOptions, operator: UserConfig) -> GraphA
 
 def profile_address(profile: Profile, graph: str | None, operator: UserConfig) -> GraphAddress:
     """Return the address that a profile names."""
-    target, graph_id = profile.target, graph or profile.default_graph
-    if target is None:
+    if profile.target is None:
         raise InvalidUsage(
             f"profile '{profile.name}' must have exactly one of server, cluster, store"
         )
-    if profile.kind == "server":
-        return GraphAddress("server", server_url(target, operator.servers), graph_id)
-    if profile.kind == "cluster":
-        return GraphAddress("cluster", operator.clusters.get(target, target), graph_id)
-    return GraphAddress("store", target)
+    return _address(profile.kind, profile.target, graph or profile.default_graph, operator)
 
 
 def cluster_address(options: AddressOptions, operator: UserConfig) -> GraphAddress | None:
     """Return the cluster that an option or a profile names, if any."""
     if options.cluster is not None:
-        address = operator.clusters.get(options.cluster, options.cluster)
-        return GraphAddress("cluster", address, options.graph)
+        return _address("cluster", options.cluster, options.graph, operator)
     profile = _address_by_profile(options, operator)
     return profile if profile is not None and profile.kind == "cluster" else None
 
@@ -152,6 +152,6 @@ def cluster_address(options: AddressOptions, operator: UserConfig) -> GraphAddre
 def _default_address(options: AddressOptions, operator: UserConfig) -> GraphAddress | None:
     defaults = operator.defaults
     if defaults.server is not None:
-        url = server_url(defaults.server, operator.servers)
-        return GraphAddress("server", url, options.graph or defaults.default_graph)
+        graph = options.graph or defaults.default_graph
+        return _address("server", defaults.server, graph, operator)
     return None if defaults.store is None else GraphAddress("store", defaults.store)

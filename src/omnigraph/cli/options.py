@@ -58,39 +58,18 @@ def location_options(command: _CommandT) -> _CommandT:
     """Add the options that locate a graph by server, cluster or profile."""
     parameters = getattr(command, "__click_params__", getattr(command, "params", ()))
     taken = {option for parameter in parameters for option in parameter.opts}
-    for name, flag_help in reversed(_FLAGS):
-        flag = click.option(
-            f"--{name}",
-            is_flag=True,
-            default=None,
-            expose_value=False,
-            callback=_store_option(name),
-            help=flag_help,
-        )
-        command = flag(command)
-    for name, metavar, help_ in reversed(_LOCATION_HELP):
+    for name, about in reversed(_FLAGS):
+        command = _stored_option(name, is_flag=True, default=None, help=about)(command)
+    for name, metavar, about in reversed(_LOCATION_HELP):
         if f"--{name}" not in taken:
-            option = click.option(
-                f"--{name}",
-                metavar=metavar,
-                expose_value=False,
-                callback=_store_option(name),
-                help=help_,
-            )
-            command = option(command)
+            command = _stored_option(name, metavar=metavar, help=about)(command)
     return command
 
 
 def global_options(command: _CommandT) -> _CommandT:
     """Add the options that may precede a command."""
-    option = click.option(
-        "--store",
-        metavar="URI",
-        expose_value=False,
-        callback=_store_option("store"),
-        help="Address of the graph.",
-    )
-    return option(policy_actor_option(location_options(command)))
+    store = _stored_option("store", metavar="URI", help="Address of the graph.")
+    return store(policy_actor_option(location_options(command)))
 
 
 def accept_global_options(command: click.Command) -> click.Command:
@@ -193,26 +172,22 @@ def actor_option(command: _CommandT) -> _CommandT:
 
 def policy_actor_option(command: _CommandT) -> _CommandT:
     """Add `--as` to a command that uses the actor only for policy checks."""
-    option = click.option(
-        "--as",
-        metavar="ACTOR",
-        expose_value=False,
-        callback=_store_option("actor"),
-        help="Actor that performs the operation.",
-    )
-    return option(command)
+    about = "Actor that performs the operation."
+    return _stored_option("actor", "--as", metavar="ACTOR", help=about)(command)
 
 
 def policy_option(command: _CommandT) -> _CommandT:
     """Add `--policy`."""
-    option = click.option(
-        "--policy",
-        type=click.Path(path_type=Path),
-        expose_value=False,
-        callback=_store_option("policy"),
-        help="Policy file (YAML) to enforce.",
+    path, about = click.Path(path_type=Path), "Policy file (YAML) to enforce."
+    return _stored_option("policy", type=path, help=about)(command)
+
+
+def _stored_option(name: str, *words: str, **attributes: Any) -> Callable[[_CommandT], _CommandT]:  # noqa: ANN401
+    """Return an option that is stored in the context instead of being passed to the command."""
+    callback = _store_option(name)
+    return click.option(
+        *(words or (f"--{name}",)), expose_value=False, callback=callback, **attributes
     )
-    return option(command)
 
 
 def _store_option(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -240,15 +215,7 @@ def actor_and_policy(actor: str | None = None) -> ActorPolicy:
 
 def json_option(command: _CommandT, about: str = "Print JSON.") -> _CommandT:
     """Add `--json`, which `print_result` follows."""
-    option = click.option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        expose_value=False,
-        callback=_store_option("json"),
-        help=about,
-    )
-    return option(command)
+    return _stored_option("json", is_flag=True, help=about)(command)
 
 
 def engine_option(command: _CommandT) -> _CommandT:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -18,6 +17,7 @@ from omnigraph.cli.results import TableStyle
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 
+_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path)
 
 
@@ -44,10 +44,7 @@ def query_options(*, stored: bool) -> Callable[[Callable[..., None]], Callable[.
             command(*arguments, **options, query=QueryInput(source, values))
 
         for option in (
-            click.option(
-                "--params-file", type=_FILE, help="File with the parameters as a JSON object."
-            ),
-            click.option("--params", help="Parameters as a JSON object."),
+            params_options,
             click.option("-e", "--query-string", "query_text", help="Query as text."),
             click.option("--query", "query_path", type=_FILE, help="Query file (.gq)."),
         ):
@@ -55,6 +52,13 @@ def query_options(*, stored: bool) -> Callable[[Callable[..., None]], Callable[.
         return run
 
     return decorate
+
+
+def params_options(command: _CommandT) -> _CommandT:
+    """Add `--params` and `--params-file`."""
+    about = "File with the parameters as a JSON object."
+    command = click.option("--params-file", type=_FILE, help=about)(command)
+    return click.option("--params", help="Parameters as a JSON object.")(command)
 
 
 def _read_query(path: Path | None, text: str | None) -> str:
@@ -100,18 +104,6 @@ def require_stored_queries(graph: Graph) -> Any:  # noqa: ANN401 - a remote grap
         message = "a stored query needs --server; for this graph pass --query FILE or -e TEXT"
         raise InvalidUsage(message)
     return graph
-
-
-def run_stored_mutation(
-    graph: Graph,
-    name: str,
-    params: Any,  # noqa: ANN401
-    branch: str,
-    if_commit: str | None,
-) -> Any:  # noqa: ANN401
-    """Run a stored mutation."""
-    served = import_module("omnigraph.cli.remote")
-    return served.invoke_mutation(require_stored_queries(graph), name, params, branch, if_commit)
 
 
 def output_style(format_: str | None) -> tuple[str, TableStyle]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from omnigraph.cli.graph_address import GraphAddress
 from omnigraph.cli.options import InvalidUsage
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.service.client import RemoteGraph, connect, list_graphs
 from omnigraph.service.user_config import UserConfig, token_for
-from omnigraph.write.mutation import MutationResult
 
 
 def open_remote_graph(scope: GraphAddress, operator: UserConfig) -> RemoteGraph:
@@ -31,14 +28,3 @@ def _require_graph_id(url: str, token: str | None) -> None:
         message = f"pass --graph ID: {url} does not list its graphs: {error.message}"
         raise InvalidUsage(message) from error
     raise InvalidUsage(f"pass --graph ID; {url} has: {ids or 'none'}")
-
-
-def invoke_mutation(
-    graph: RemoteGraph,
-    name: str,
-    params: Mapping[str, Any] | None,
-    branch: str,
-    if_commit: str | None,
-) -> MutationResult:
-    """Run a stored mutation."""
-    return graph.invoke(name, params, branch=branch, expect_mutation=True, if_commit=if_commit)

@@ -66,8 +66,8 @@ class EmbedFileJob:
             {*self.types, *(s.type for s in self.selectors if s.type)} - set(self.spec.types)
         )
         if unknown:
-            known = ", ".join(self.spec.types)
-            message = f"type '{unknown[0]}' is not in the embedding spec, which has {known}"
+            names = ", ".join(self.spec.types)
+            message = f"type '{unknown[0]}' is not in the embedding spec, which has {names}"
             raise InvalidInput(message, code="embed_type_unknown", type=unknown[0])
 
 

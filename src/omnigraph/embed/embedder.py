@@ -43,10 +43,9 @@ class Embedder:
     def __reduce__(self) -> tuple[type[Embedder], tuple[Any]]:
         """Pickle with the settings that the environment of this process gives."""
         choice = self._choice
-        if choice is None or isinstance(choice, Mapping):
-            # Invalid settings are reported when the first text is embedded.
-            with suppress(OmniError):
-                choice = read_settings(choice, self._known_environ)
+        # Invalid settings are reported when the first text is embedded.
+        with suppress(OmniError):
+            choice = self._settled
         return (Embedder, (choice,))
 
     @property

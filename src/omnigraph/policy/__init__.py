@@ -1,7 +1,7 @@
-"""Who may do what.
+"""Policies: which actors may perform which actions.
 
-A policy file enters, is compiled to Cedar and asked: an actor, an action, a branch. A decision
-leaves, with the rule that made it and the types it is about. Only permits exist; what no rule
+A policy file is compiled to Cedar and evaluated for an actor, an action and a branch. A decision
+has the rule that allowed it and the types it applies to. There are only permits: what no rule
 allows, and actors without a group, are denied. No other package imports cedarpy.
 """
 

@@ -63,7 +63,7 @@ class Policy:
         """Read the policy of a graph, or with `scope="server"` of a server.
 
         Raises:
-            PolicyInvalid: with everything that is wrong, by line.
+            PolicyInvalid: with every problem, by line.
         """
         return cls(read_bundle(text, BundleScope(scope)), graph)
 
@@ -88,7 +88,7 @@ class Policy:
         branch: str | None = None,
         target_branch: str | None = None,
     ) -> PolicyDecision:
-        """Say whether an actor may do something, and log it."""
+        """Return whether an actor may do something, and log the decision."""
         request = AuthorizationRequest(actor, parse_action(action), branch, target_branch)
         decision = self.evaluate(request)
         if _log.isEnabledFor(logging.INFO) and self._is_first_in_request(request):
@@ -107,9 +107,9 @@ class Policy:
         logged, key = _logged_requests.get(), (id(self), request)
         if logged is None:
             return True
-        is_news = key not in logged
+        is_first = key not in logged
         logged.add(key)
-        return is_news
+        return is_first
 
     def allows_somewhere(self, actor: str, action: str) -> bool:
         """Return whether an actor may do something on any branch; nothing is logged."""
@@ -130,11 +130,10 @@ class Policy:
 
 def parse_action(word: str) -> PolicyAction:
     """Return the action of this name; raise InvalidInput when there is none."""
-    action_ = next((action for action in PolicyAction if action == word), None)
-    if action_ is None:
+    if word not in list(PolicyAction):
         message = f"unknown action '{quote(word)}': {did_you_mean(word, list(PolicyAction))}"
         raise InvalidInput(message, code="policy_action_unknown", action=word)
-    return action_
+    return PolicyAction(word)
 
 
 def read_policy_text(path: Path) -> str:
@@ -148,13 +147,10 @@ def read_policy_text(path: Path) -> str:
 
 
 def _decision_message(request: AuthorizationRequest, *, allowed: bool, is_known: bool) -> str:
-    return "".join(
-        [
-            f"policy {'allowed' if allowed else 'denied'} action '{request.action}'",
-            "" if request.branch is None else f" on branch '{quote(request.branch)}'",
-            ""
-            if request.target_branch is None
-            else f" targeting branch '{quote(request.target_branch)}'",
-            f" for {'' if is_known else 'unknown '}actor '{quote(request.actor)}'",
-        ]
+    branch, target = request.branch, request.target_branch
+    where = "" if branch is None else f" on branch '{quote(branch)}'"
+    where += "" if target is None else f" targeting branch '{quote(target)}'"
+    actor = f"{'' if is_known else 'unknown '}actor '{quote(request.actor)}'"
+    return (
+        f"policy {'allowed' if allowed else 'denied'} action '{request.action}'{where} for {actor}"
     )

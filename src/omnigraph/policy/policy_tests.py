@@ -41,11 +41,8 @@ class PolicyTestFailure:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return {
-            "id": self.case.id,
-            "expect": str(self.case.expect),
-            "message": self.message,
-        }
+        case = self.case
+        return {"id": case.id, "expect": str(case.expect), "message": self.message}
 
 
 def read_policy_tests(text: str) -> list[PolicyTestCase]:

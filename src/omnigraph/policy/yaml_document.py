@@ -130,11 +130,11 @@ class PolicyDocument:
         text = self.text(node, where)
         if node is None or text is None:
             return None
-        choice = next((word for word in choices if word == text), None)
-        if choice is None:
-            hint = did_you_mean(text, list(choices))
-            self.add_problem(node, f"{where} cannot be `{quote(text)}`: {hint}")
-        return choice
+        if text in list(choices):
+            return choices(text)
+        hint = did_you_mean(text, list(choices))
+        self.add_problem(node, f"{where} cannot be `{quote(text)}`: {hint}")
+        return None
 
     def version(self, node: YamlNode | None) -> None:
         """Check that a file is of version 1."""

@@ -76,7 +76,10 @@ class _OpenApiBuilder:
             "summary": operation.summary,
             "description": operation.description,
             "parameters": [
-                *(_path_parameter(name) for name in names),
+                *(
+                    {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+                    for name in names
+                ),
                 *(
                     self._parameter(operation, parameter)
                     for parameter in operation.parameters
@@ -132,7 +135,9 @@ class _OpenApiBuilder:
     def _success(self, operation: AnyOperation) -> dict[str, Any]:
         if operation.tag == "blobs":
             return _blob_response(self._content(operation), _BLOB_HEADERS)
-        return {"description": "OK", **self._content(operation), **_links(operation)}
+        links = {link.operation: link.to_openapi() for link in operation.links}
+        content = self._content(operation)
+        return {"description": "OK", **content, **({"links": links} if links else {})}
 
     def _content(self, operation: AnyOperation) -> dict[str, Any]:
         answer = operation.answer
@@ -166,18 +171,9 @@ def _is_body(shape: object) -> bool:
     )
 
 
-def _links(operation: AnyOperation) -> dict[str, Any]:
-    links = {link.operation: link.to_openapi() for link in operation.links}
-    return {"links": links} if links else {}
-
-
 def _blob_response(content: dict[str, Any], headers: Sequence[str]) -> dict[str, Any]:
     described = {name: {"schema": {"type": "string"}} for name in headers}
     return {"description": "OK", **content, "headers": described}
-
-
-def _path_parameter(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
 def _strip_schema(schema: Any) -> Any:  # noqa: ANN401 - JSON

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -113,17 +114,13 @@ async def _drain(
 
 
 def check_json(request: Request) -> None:
-    """Raise unless the body is said to be JSON."""
-    essence = content_type(request)
-    if essence == "application/json":
-        return
-    if essence.startswith("application/") and essence.endswith("+json"):
-        return
-    raise unsupported_media_type("application/json")
+    """Raise unless the content type of the body is JSON."""
+    if re.fullmatch(r"application/(.*\+)?json", content_type(request)) is None:
+        raise unsupported_media_type("application/json")
 
 
 def content_type(request: Request) -> str:
-    """Return what the body is said to be, without parameters."""
+    """Return the content type of the body, without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -183,11 +180,11 @@ class RequestContext:
 
     def query_value(self, name: str) -> str | None:
         """Return a value of the query string that may be there once."""
-        given = self.request.query_params.getlist(name)
-        if len(given) > 1:
-            message = f"`{name}` is given {len(given)} times; it may be given once"
+        values = self.request.query_params.getlist(name)
+        if len(values) > 1:
+            message = f"`{name}` is given {len(values)} times; it may be given once"
             raise InvalidInput(message, code="parameter_repeated", parameter=name)
-        return given[0] if given else None
+        return values[0] if values else None
 
     def query_number(self, name: str) -> int | None:
         """Return a number of the query string that may be there once."""
@@ -270,13 +267,13 @@ def json_response(body: bytes, status: int = 200) -> Response:
 
 
 def expected_commit(request: Request) -> str:
-    """Return the commit a conditional mutation expects; raise when it is not said clearly."""
-    given = request.headers.getlist(IF_GRAPH_COMMIT)
-    if len(given) != 1:
+    """Return the commit a conditional mutation expects; raise if the header is invalid."""
+    values = request.headers.getlist(IF_GRAPH_COMMIT)
+    if len(values) != 1:
         raise _invalid_condition(
             f"send the header {IF_GRAPH_COMMIT} exactly once, with a commit id"
         )
-    text = given[0].strip()
+    text = values[0].strip()
     quoted = text.startswith('"') or text.endswith('"')
     if not text or quoted or "*" in text or "," in text or text.startswith("W/"):
         raise _invalid_condition(
@@ -286,7 +283,7 @@ def expected_commit(request: Request) -> str:
 
 
 def refuse_condition(request: Request, path: str) -> None:
-    """Raise when the header is sent where it would not be looked at."""
+    """Raise if the header is sent to a route that ignores it."""
     if IF_GRAPH_COMMIT in request.headers:
         raise _invalid_condition(f"{IF_GRAPH_COMMIT} has no meaning here: send it to {path}")
 

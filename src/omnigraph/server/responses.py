@@ -37,7 +37,7 @@ _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 
 @dataclass(frozen=True, slots=True)
 class BlobRequestHeaders:
-    """What a request says about what the caller has and wants."""
+    """The headers of a conditional or range request."""
 
     range: str | None = None
     if_match: str | None = None
@@ -65,7 +65,7 @@ class BlobDelivery:
 
 
 def plan_delivery(blob: Blob, asking: BlobRequestHeaders) -> BlobDelivery:
-    """Decide; raise InvalidInput when the caller does not get anything."""
+    """Return how to deliver a blob; raise InvalidInput if a precondition fails."""
     if blob.uri is not None:
         return BlobDelivery(302, {"Location": blob.uri, "Cache-Control": "no-store"})
     size = blob.size
@@ -78,8 +78,8 @@ def plan_delivery(blob: Blob, asking: BlobRequestHeaders) -> BlobDelivery:
         asking.if_none_match, blob.etag, weak=True
     ):
         return BlobDelivery(304, whole)
-    wanted = asking.range if asking.if_range in (None, blob.etag) else None
-    chosen = _parse_range(wanted, size) if wanted is not None else None
+    requested = asking.range if asking.if_range in (None, blob.etag) else None
+    chosen = _parse_range(requested, size) if requested is not None else None
     if chosen is None:
         return BlobDelivery(200, whole, (0, size))
     start, end = chosen
@@ -102,7 +102,7 @@ def _etag_matches(header: str, etag: str, *, weak: bool) -> bool:
 
 
 def _parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """Return the bytes a header asks for; None when it is to be ignored."""
+    """Return the bytes that a header requests; None if it is to be ignored."""
     match = _RANGE.fullmatch(header.strip())
     if match is None or not any(match.groups()):
         return None

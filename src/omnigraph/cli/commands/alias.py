@@ -13,7 +13,7 @@ from omnigraph.cli.graph_address import GraphAddress, server_url
 from omnigraph.cli.open_graph import load_user_config
 from omnigraph.cli.options import InvalidUsage, json_option
 from omnigraph.cli.output import json_requested
-from omnigraph.cli.queries import output_style, read_params
+from omnigraph.cli.queries import output_style, params_options, read_params
 from omnigraph.cli.remote import open_remote_graph
 from omnigraph.cli.results import write_result
 from omnigraph.service.user_config import OUTPUT_FORMATS, QueryAlias
@@ -22,12 +22,7 @@ from omnigraph.service.user_config import OUTPUT_FORMATS, QueryAlias
 @click.command()
 @click.argument("name")
 @click.argument("values", metavar="[ARGS]...", nargs=-1)
-@click.option("--params", help="Parameters as a JSON object.")
-@click.option(
-    "--params-file",
-    type=click.Path(path_type=Path),
-    help="File with the parameters as a JSON object.",
-)
+@params_options
 @click.option(
     "--format", "format_", type=click.Choice(OUTPUT_FORMATS), help="Output format of the rows."
 )

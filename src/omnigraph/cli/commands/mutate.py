@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 from msgspec import to_builtins
 
 from omnigraph.cli.open_graph import GraphOpener, graph_command
 from omnigraph.cli.output import json_requested, print_json, print_result
-from omnigraph.cli.queries import QueryInput, query_options, run_stored_mutation
+from omnigraph.cli.queries import QueryInput, query_options, require_stored_queries
 from omnigraph.errors import PreconditionFailed
 
 PRECONDITION_EXIT_CODE = 4
@@ -40,7 +41,9 @@ def mutate(
     graph, source, params = open_graph(), query.source, query.params
     try:
         if source is None:
-            result = run_stored_mutation(graph, name or "", params, branch, if_commit)
+            stored: Any = require_stored_queries(graph)
+            options = {"branch": branch, "if_commit": if_commit, "expect_mutation": True}
+            result = stored.invoke(name or "", params, **options)
         else:
             result = graph.mutate(
                 source, params, name=name, branch=branch, if_commit=if_commit, message=message

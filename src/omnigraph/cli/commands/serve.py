@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -90,10 +89,8 @@ def _limit_options(command: _CommandT) -> _CommandT:
 )
 @click.option("--unauthenticated", is_flag=True, help="Serve without authentication.")
 @click.option("--require-all-graphs", is_flag=True, help="Exit if any graph cannot be served.")
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="TLS certificate (PEM).")
-@click.option(
-    "--tls-key", type=click.Path(path_type=Path), help="Private key of the TLS certificate (PEM)."
-)
+@click.option("--tls-cert", type=click.Path(), help="TLS certificate (PEM).")
+@click.option("--tls-key", type=click.Path(), help="Private key of the TLS certificate (PEM).")
 @click.option(
     "--trusted-proxy",
     "trusted_proxies",
@@ -130,8 +127,8 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
         host=host,
         port=port,
         workers=options["workers"],
-        certificate=_text(options["tls_cert"]),
-        key=_text(options["tls_key"]),
+        certificate=options["tls_cert"],
+        key=options["tls_key"],
         trusted_proxies=list(options["trusted_proxies"])
         or _listed(environment.get("OMNIGRAPH_TRUSTED_PROXIES")),
         query_seconds=options["query_timeout"],
@@ -194,7 +191,3 @@ def _is_set(text: str | None) -> bool:
 
 def _listed(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)

@@ -38,7 +38,7 @@ def _facts(snapshot_: Snapshot) -> dict[str, Any]:
             {
                 "entity_kind": kind,
                 "type_name": name,
-                "dataset_path": f"{kind}s/{entry.type_id:016x}-{entry.incarnation:016x}",
+                "dataset_path": entry.path(key),
                 "published_dataset_version": entry.version,
                 "native_dataset_branch": None,
                 "entity_count": entry.rows,

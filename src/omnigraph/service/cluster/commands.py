@@ -87,7 +87,7 @@ def _with_migration(
     reason = live.error or "the graph does not exist"
     if live.graph is not None:
         try:
-            steps = live.plan(desired.schema(change.graph)).to_json()
+            steps = live.graph.schema.plan(desired.schema(change.graph)).to_json()
         except OmniError as error:
             reason = error.message
         else:

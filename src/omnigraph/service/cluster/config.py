@@ -7,7 +7,7 @@ here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -192,26 +192,20 @@ class _ClusterConfigDecoder:
     def _providers(self, value: object) -> dict[str, Mapping[str, str]]:
         place: YamlPath = ("providers", "embedding")
         section = self._mapping(value, ("providers",), names=("embedding",)).get("embedding")
-        providers = {}
-        for name, stated in self._named(section, place):
-            providers[name] = self._provider(stated, (*place, name))
-        return providers
+        return {n: self._provider(stated, (*place, n)) for n, stated in self._named(section, place)}
 
     def _provider(self, value: object, place: YamlPath) -> Mapping[str, str]:
         names = ("kind", "provider", "base_url", "model", "api_key")
         stated = self._mapping(value, place, names=names)
-        profile = {}
-        for key, stated_value in stated.items():
-            text = self._text(stated_value, (*place, key))
-            if text is not None:
-                profile[key] = text
+        texts = {key: self._text(member, (*place, key)) for key, member in stated.items()}
+        profile = {key: text for key, text in texts.items() if text is not None}
         code = "invalid_embedding_provider"
         if "kind" in profile and "provider" in profile:
             self._error(code, place, "`kind` and `provider` mean the same: give one")
         kind = profile.pop("provider", None) or profile.pop("kind", ProviderKind.OPENAI_COMPATIBLE)
         if kind not in list(ProviderKind):
-            known_kinds = ", ".join(ProviderKind)
-            self._error(code, (*place, "kind"), f"'{kind}' is none of {known_kinds}")
+            message = f"'{kind}' is not one of {', '.join(ProviderKind)}"
+            self._error(code, (*place, "kind"), message)
         profile.pop("kind", None)
         self._key(kind, profile.get("api_key"), place)
         order = ("base_url", "model", "api_key")
@@ -237,7 +231,7 @@ class _ClusterConfigDecoder:
                     f"a server does not serve a graph called '{id_}': it takes letters, digits"
                     " and `-`, at most 64, and no name of a route"
                 )
-                self._warn("graph_id_not_servable", place, message)
+                self._record(self._findings.warn, "graph_id_not_servable", place, message)
             graph = self._graph(id_, stated, place, providers)
             if graph is not None:
                 graphs[id_] = graph
@@ -323,7 +317,10 @@ class _ClusterConfigDecoder:
                 message = f"`scope` must be one of {', '.join(SCOPES)}"
                 self._error("invalid_external_blob_policy", (*here, "scope"), message)
             if base is not None:
-                self._base(base, here)
+                try:
+                    ExternalBlobs.below([base])
+                except InvalidInput as error:
+                    self._error("invalid_external_blob_base", (*here, "base"), error.message)
                 bases.append((base, str(scope)))
         try:
             ExternalBlobs.below(base for base, _ in bases)
@@ -331,12 +328,6 @@ class _ClusterConfigDecoder:
             if "overlap" in error.message:
                 self._error("invalid_external_blob_policy", place, error.message)
         return tuple(bases)
-
-    def _base(self, base: str, place: YamlPath) -> None:
-        try:
-            ExternalBlobs.below([base])
-        except InvalidInput as error:
-            self._error("invalid_external_blob_base", (*place, "base"), error.message)
 
     # --- policies
 
@@ -446,13 +437,10 @@ class _ClusterConfigDecoder:
         self._error("invalid_cluster_yaml", place, message)
 
     def _error(self, code: str, place: YamlPath, message: str) -> None:
-        line = self._document.line(place)
-        self._findings.error(
-            code, _path_text(place) or CONFIG_FILE, message, file=CONFIG_FILE, line=line
-        )
+        self._record(self._findings.error, code, place, message)
 
-    def _warn(self, code: str, place: YamlPath, message: str) -> None:
-        line = self._document.line(place)
-        self._findings.warn(
-            code, _path_text(place) or CONFIG_FILE, message, file=CONFIG_FILE, line=line
-        )
+    def _record(
+        self, record: Callable[..., None], code: str, place: YamlPath, message: str
+    ) -> None:
+        path, line = _path_text(place) or CONFIG_FILE, self._document.line(place)
+        record(code, path, message, file=CONFIG_FILE, line=line)

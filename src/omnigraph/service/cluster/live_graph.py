@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from omnigraph.catalog import MigrationPlan
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
@@ -16,7 +15,7 @@ from omnigraph.service.cluster.store import ClusterStore
 
 @dataclass(frozen=True, slots=True)
 class LiveGraph:
-    """What is at the address of a graph: nothing, a graph, or something that does not open."""
+    """The content of the address of a graph: nothing, a graph, or one that does not open."""
 
     uri: str
     graph: Graph | None = None
@@ -28,11 +27,6 @@ class LiveGraph:
     def exists(self) -> bool:
         """Return whether there is a graph, even a damaged one."""
         return self.graph is not None or self.error is not None
-
-    def plan(self, text: str) -> MigrationPlan:
-        """Return the steps from the accepted schema to another."""
-        assert self.graph is not None, "only a graph that opens can be read"
-        return self.graph.schema.plan(text)
 
     def digest(self, text: str | None = None, digest: str | None = None) -> str | None:
         """Return the digest of the accepted schema.
@@ -47,8 +41,9 @@ class LiveGraph:
         return content_digest(self.schema.encode())
 
     def _means(self, text: str) -> bool:
+        assert self.graph is not None, "only a graph that opens has a schema"
         try:
-            plan = self.plan(text)
+            plan = self.graph.schema.plan(text)
         except OmniError:
             return False
         return plan.supported and not plan.steps
@@ -73,7 +68,7 @@ class LiveGraph:
 
 
 def inspect_graph(store: ClusterStore, id_: str) -> LiveGraph:
-    """Look at a graph of a cluster; nothing is written."""
+    """Inspect a graph of a cluster; nothing is written."""
     uri = store.graph_uri(id_)
     try:
         graph = open_graph(uri, mode="ro", storage_options=dict(store.root.options))
@@ -88,5 +83,5 @@ def inspect_graph(store: ClusterStore, id_: str) -> LiveGraph:
 
 
 def utc_now_text() -> str:
-    """Return the present moment, as records have it."""
+    """Return the current time, in the format of records."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,14 +69,8 @@ def read_pipeline_text(
     the configuration, otherwise to the current folder.
     """
     content = store.payload(f"pipeline.{pipeline.name}", pipeline.digest)
-    folder = _folders(source).get(pipeline.name, Path.cwd())
-    return StoredPipeline(pipeline.name, content, folder)
-
-
-def _folders(source: str | os.PathLike[str]) -> Mapping[str, Path]:
-    text = os.fspath(source)
+    text, folder = os.fspath(source), Path.cwd()
     config = None if "://" in text else read_config(Path(text), ClusterDiagnostics())
-    if config is None:
-        return {}
-    declared = config.pipelines.values()
-    return {one.name: (config.folder / one.file).resolve().parent for one in declared}
+    if config is not None and pipeline.name in config.pipelines:
+        folder = (config.folder / config.pipelines[pipeline.name].file).resolve().parent
+    return StoredPipeline(pipeline.name, content, folder)

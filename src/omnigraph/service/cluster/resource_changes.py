@@ -74,14 +74,13 @@ def diff_resources(
     changes = []
     for address in sorted({*declared, *state.resources}):
         before, after = state.resources.get(address), declared.get(address)
-        if before is None and after is not None:
+        if before is not None and after is not None:
+            changes += [] if before == after else [_resource_update(address, before, after)]
+        elif after is not None:
             changes.append(ResourceChange(resource=address, operation="create", after=after.digest))
-        elif after is None and before is not None:
-            changes.append(
-                ResourceChange(resource=address, operation="delete", before=before.digest)
-            )
-        elif before is not None and after is not None and before != after:
-            changes.append(_resource_update(address, before, after))
+        elif before is not None:
+            deleted = before.digest
+            changes.append(ResourceChange(resource=address, operation="delete", before=deleted))
     return changes
 
 

@@ -41,6 +41,7 @@ from omnigraph.service.cluster.ledger import (
     provider_digest,
 )
 from omnigraph.service.cluster.pipelines import check_pipeline_file
+from omnigraph.service.cluster.yaml_document import YamlPath
 
 # ----------------------------------------------------------------------
 # Scopes of policy files
@@ -213,11 +214,9 @@ class _ResourceLoader:
     def _schema(self, graph: GraphConfig) -> Catalog | None:
         address = f"schema.{graph.id}"
         place = ("graphs", graph.id, "schema")
-        content = self._read(graph.schema, address, "schema_file_missing", place)
+        content = self._load(address, graph.schema, "schema_file_missing", place)
         if content is None:
             return None
-        entry = LedgerEntry(content_digest(content))
-        self._add(ClusterResource(address, "schema", entry, graph.schema, content))
         report = report_for_bytes(content, graph.schema, Code.SCHEMA_UNREADABLE)
         if not report.errors:
             read_schema(report)
@@ -236,23 +235,23 @@ class _ResourceLoader:
         folder = self._config.folder / files.path
         if files.name is not None or not folder.is_dir():
             return [files.path]
-        line = self._config.document.line(files.place)
         path = f"graphs.{graph.id}.queries"
         try:
             names = sorted(path_.name for path_ in folder.iterdir() if path_.suffix == ".gq")
         except OSError as error:
             message = f"cannot list {files.path}: {error.strerror}"
-            self._findings.error("query_dir_unreadable", path, message, file=CONFIG_FILE, line=line)
+            self._config_error("query_dir_unreadable", path, message, files.place)
             return []
         if not names:
-            message = f"{files.path} has no .gq file"
+            message, line = f"{files.path} has no .gq file", self._config.document.line(files.place)
             self._findings.warn("query_dir_empty", path, message, file=CONFIG_FILE, line=line)
         return [str(Path(files.path) / name) for name in names]
 
     def _query_file(
         self, graph: GraphConfig, files: QueryFiles, path: str, catalog: Catalog | None
     ) -> None:
-        address = f"graphs.{graph.id}.queries" if files.name is None else _address(graph, files)
+        name = files.name
+        address = f"graphs.{graph.id}.queries" if name is None else f"query.{graph.id}.{name}"
         content = self._read(path, address, "query_file_missing", files.place)
         if content is None:
             return
@@ -264,10 +263,7 @@ class _ResourceLoader:
         names = [query.name.text for query in tree.queries]
         if files.name is not None and files.name not in names:
             message = f"{path} declares no query '{files.name}'"
-            line = self._config.document.line(files.place)
-            self._findings.error(
-                "query_key_mismatch", address, message, file=CONFIG_FILE, line=line
-            )
+            self._config_error("query_key_mismatch", address, message, files.place)
             return
         text = report.source.text
         for name in names if files.name is None else [files.name]:
@@ -303,26 +299,22 @@ class _ResourceLoader:
     # --- policies
 
     def _policy(self, policy: PolicyConfig) -> None:
-        address = f"policy.{policy.name}"
-        place = ("policies", policy.name, "file")
-        content = self._read(policy.file, address, "policy_file_missing", place)
+        address, place = f"policy.{policy.name}", ("policies", policy.name, "file")
+        scopes = policy.applies_to
+        content = self._load(address, policy.file, "policy_file_missing", place, scopes)
         if content is None:
             return
-        entry = LedgerEntry(content_digest(content), applies_to=policy.applies_to)
-        self._add(ClusterResource(address, "policy", entry, policy.file, content))
         for message, line in policy_problems(content, policy.applies_to):
             self._findings.error("policy_invalid", address, message, file=policy.file, line=line)
 
     # --- pipelines
 
     def _pipeline(self, pipeline: PipelineConfig) -> None:
-        address = f"pipeline.{pipeline.name}"
-        place = ("pipelines", pipeline.name, "file")
-        content = self._read(pipeline.file, address, "pipeline_file_missing", place)
+        address, place = f"pipeline.{pipeline.name}", ("pipelines", pipeline.name, "file")
+        scopes = (pipeline.graph,)
+        content = self._load(address, pipeline.file, "pipeline_file_missing", place, scopes)
         if content is None:
             return
-        entry = LedgerEntry(content_digest(content), applies_to=(pipeline.graph,))
-        self._add(ClusterResource(address, "pipeline", entry, pipeline.file, content))
         catalog = self._catalogs.get(pipeline.graph)
         report = report_for_bytes(content, pipeline.file, Code.PIPELINE_UNREADABLE)
         check_pipeline_file(report, (self._config.folder / pipeline.file).parent, catalog)
@@ -330,26 +322,38 @@ class _ResourceLoader:
 
     # --- files
 
-    def _read(
-        self, path: str, address: str, code: str, place: tuple[str | int, ...]
+    def _load(
+        self,
+        address: str,
+        path: str,
+        code: str,
+        place: YamlPath,
+        scopes: tuple[str, ...] | None = None,
     ) -> bytes | None:
+        """Read the file of a resource, and add the resource."""
+        content = self._read(path, address, code, place)
+        if content is not None:
+            entry = LedgerEntry(content_digest(content), applies_to=scopes)
+            kind = address.partition(".")[0]
+            self._add(ClusterResource(address, kind, entry, path, content))
+        return content
+
+    def _read(self, path: str, address: str, code: str, place: YamlPath) -> bytes | None:
         try:
             return (self._config.folder / path).read_bytes()
         except OSError as error:
-            line = self._config.document.line(place)
-            message = f"cannot read {path}: {error.strerror}"
-            self._findings.error(code, address, message, file=CONFIG_FILE, line=line)
+            self._config_error(code, address, f"cannot read {path}: {error.strerror}", place)
             return None
+
+    def _config_error(self, code: str, address: str, message: str, place: YamlPath) -> None:
+        line = self._config.document.line(place)
+        self._findings.error(code, address, message, file=CONFIG_FILE, line=line)
 
     def _report(self, report: DiagnosticReport, code: str, address: str) -> None:
         for diagnostic in report.sorted():
             if diagnostic.severity == "error":
                 file, line = report.source.name, _line(diagnostic)
                 self._findings.error(code, address, diagnostic.message, file=file, line=line)
-
-
-def _address(graph: GraphConfig, files: QueryFiles) -> str:
-    return f"query.{graph.id}.{files.name}"
 
 
 def _line(diagnostic: Diagnostic) -> int | None:
