@@ -134,30 +134,21 @@ async def handle_load_lines(operation: AnyOperation, context: RequestContext) ->
     return await context.run_write(lambda: operation(session, request))
 
 
-async def handle_get_blob(operation: AnyOperation, context: RequestContext) -> Response:
-    """Send a blob or a range of it, or redirect to its URI."""
-    opened = await _open_blob(operation, context)
-    delivery = _plan_delivery(opened, BlobRequestHeaders.of(context.request.headers))
+async def handle_blob(operation: AnyOperation, context: RequestContext) -> Response:
+    """Send a blob or a range of it, its headers alone for HEAD, or redirect to its URI."""
+    session, has_body = context.session, operation.method != "HEAD"
+    request = to_request(operation, read_parameters(operation, context))
+    opened: OpenedBlob = await context.run_cancellable_read(lambda: operation(session, request))
+    delivery = _plan_delivery(
+        opened, BlobRequestHeaders.of(context.request.headers, ranges=has_body)
+    )
     if isinstance(delivery, Response):
         return delivery
-    if delivery.status not in (200, 206):
-        return Response(status_code=delivery.status, headers=delivery.headers)
-    headers = {**delivery.headers, **_BYTES}
+    headers = {**delivery.headers, **(_BYTES if delivery.status in (200, 206) else {})}
     blob, (start, end) = opened.blob, delivery.range
-    if start == end:
-        return Response(b"", headers=headers)
+    if start == end or not has_body:
+        return Response(status_code=delivery.status, headers=headers)
     return await stream_response(context, lambda: blob.chunks(start, end), headers, delivery.status)
-
-
-async def handle_head_blob(operation: AnyOperation, context: RequestContext) -> Response:
-    """Send the headers of a blob; ranges are ignored."""
-    opened = await _open_blob(operation, context)
-    headers = BlobRequestHeaders.of(context.request.headers, ranges=False)
-    delivery = _plan_delivery(opened, headers)
-    if isinstance(delivery, Response):
-        return delivery
-    media = _BYTES if delivery.status == 200 else {}
-    return Response(status_code=delivery.status, headers={**delivery.headers, **media})
 
 
 def _plan_delivery(opened: OpenedBlob, headers: BlobRequestHeaders) -> BlobDelivery | Response:
@@ -170,13 +161,6 @@ def _plan_delivery(opened: OpenedBlob, headers: BlobRequestHeaders) -> BlobDeliv
     return replace(delivery, headers={**snapshot, **delivery.headers})
 
 
-async def _open_blob(operation: AnyOperation, context: RequestContext) -> OpenedBlob:
-    session = context.session
-    request = to_request(operation, read_parameters(operation, context))
-    opened: OpenedBlob = await context.run_cancellable_read(lambda: operation(session, request))
-    return opened
-
-
 HANDLERS: Mapping[str | None, OperationHandler] = {
     None: handle_operation,
     "ready": handle_ready,
@@ -184,8 +168,7 @@ HANDLERS: Mapping[str | None, OperationHandler] = {
     "query": handle_query,
     "invoke": handle_invoke,
     "load_lines": handle_load_lines,
-    "get_blob": handle_get_blob,
-    "head_blob": handle_head_blob,
+    "blob": handle_blob,
 }
 
 

@@ -80,12 +80,7 @@ class TokenStore:
         return bool(self.entries)
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> TokenStore:
-        """Keep one token of each actor; raise InvalidInput for blanks and for duplicates."""
-        return cls.of_lists((actor, [token]) for actor, token in pairs)
-
-    @classmethod
-    def of_lists(cls, pairs: Iterable[tuple[str, Sequence[str]]]) -> TokenStore:
+    def of(cls, pairs: Iterable[tuple[str, Sequence[str]]]) -> TokenStore:
         """Keep one or two tokens of each actor; raise InvalidInput for blanks and duplicates."""
         entries: dict[bytes, str] = {}
         actors: set[str] = set()
@@ -115,7 +110,7 @@ class TokenStore:
         values = {name: text.strip() for name, text in environment.items() if text.strip()}
         if (secret := values.get(AWS_SECRET_VARIABLE)) is not None:
             text = read_aws_secret(secret, environment)
-            return cls.of_lists(_parse_token_pairs(text, AWS_SECRET_VARIABLE))
+            return cls.of(_parse_token_pairs(text, AWS_SECRET_VARIABLE))
         pairs: list[tuple[str, list[str]]] = []
         if (path := values.get(TOKENS_FILE_VARIABLE)) is not None:
             pairs += _parse_token_pairs(_file_text(path), TOKENS_FILE_VARIABLE)
@@ -123,7 +118,7 @@ class TokenStore:
             pairs += _parse_token_pairs(values[TOKENS_JSON_VARIABLE], TOKENS_JSON_VARIABLE)
         if TOKEN_VARIABLE in values:
             pairs.append((SINGLE_ACTOR, [values[TOKEN_VARIABLE]]))
-        return cls.of_lists(pairs)
+        return cls.of(pairs)
 
     def actor_of(self, header: str | None) -> str:
         """Return whose token a header shows; every digest is compared, so time reveals nothing.

@@ -53,24 +53,22 @@ def cleanup(
         report = graph.cleanup(keep=keep, older_than=age, confirm=confirm)
     if not confirm:
         click.echo("dry run: nothing was removed; add --confirm to remove it", err=True)
-    if json_requested():
-        print_json({"uri": graph.uri, **report.to_json()})
-        return
     verb = "removed" if confirm else "would remove"
-    for dataset in report.datasets:
-        failed = f" error={dataset.error}" if dataset.error else ""
-        click.echo(
-            f"{dataset.type_key} bytes={dataset.bytes_removed} kept={dataset.bytes_kept} "
-            f"versions={dataset.old_versions_removed}{failed}"
-        )
+    lines = [
+        f"{dataset.type_key} bytes={dataset.bytes_removed} kept={dataset.bytes_kept} "
+        f"versions={dataset.old_versions_removed}"
+        + (f" error={dataset.error}" if dataset.error else "")
+        for dataset in report.datasets
+    ]
     needed = report.bytes_kept - report.recent_bytes
-    click.echo(f"{verb} {report.bytes_removed:,} bytes, {needed:,} are needed")
+    lines.append(f"{verb} {report.bytes_removed:,} bytes, {needed:,} are needed")
     if report.removable_at is not None:
-        click.echo(
+        lines.append(
             f"{report.recent_files:,} files ({report.recent_bytes:,} bytes) are younger than "
             f"{report.floor.total_seconds() / 60:.0f} minutes and stay; they can be removed from "
             f"{report.removable_at:%Y-%m-%d %H:%M:%S} UTC on"
         )
+    print_result({"uri": graph.uri, **report.to_json()}, *lines)
 
 
 @click.command()

@@ -1,6 +1,6 @@
 """Convert the input of a load to the lines that a server takes.
 
-Tables become lines here; whether values fit is for the server to say.
+Tables become lines here; the server validates the values.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ENDPOINT_NAMES = {"src": "from", "dst": "to"}
 
 @dataclass(frozen=True, slots=True)
 class UploadChunk:
-    """Lines that came from one place, and what people call a line of it."""
+    """Lines of one source, and the word for its lines in messages."""
 
     name: str
     unit: str
@@ -54,7 +54,7 @@ class UploadChunk:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What is sent: pieces one after the other."""
+    """The lines to send, in chunks by source."""
 
     pieces: tuple[UploadChunk, ...]
 
@@ -64,15 +64,13 @@ class Upload:
         return b"".join(piece.content for piece in self.pieces)
 
     def placed(self, error: ValidationFailed) -> ValidationFailed:
-        """Return what a server says is wrong with lines, at the places where they come from."""
-        found = sorted(
-            (self._moved(violation) for violation in error.violations), key=violation_sort_key
-        )
+        """Return the violations that a server reports by line, with the positions in the input."""
+        violations = sorted(map(self._moved, error.violations), key=violation_sort_key)
         totals = Counter({ViolationRule(rule): number for rule, number in error.totals.items()})
-        return type(error)(found, totals)
+        return type(error)(violations, totals)
 
     def _moved(self, violation: Violation) -> Violation:
-        message = _FIRST.sub(lambda found: str(self._place(int(found[1]))), violation.message)
+        message = _FIRST.sub(lambda match: str(self._place(int(match[1]))), violation.message)
         place = violation.source
         if place is not None and place.number is not None:
             place = self._place(place.number)
@@ -88,7 +86,7 @@ class Upload:
 
 
 def to_upload(
-    data: Any,  # noqa: ANN401 - what people gave
+    data: Any,  # noqa: ANN401 - any input of a load
     catalog: Catalog,
     encoding: str | None = None,
 ) -> Upload:
@@ -114,8 +112,8 @@ def _typed_chunks(key: str, rows: Any, catalog: Catalog) -> Iterator[UploadChunk
     kind, name = _type(key, catalog)
     properties = (catalog.nodes if kind == "node" else catalog.edges)[name].properties
     moments = frozenset(p.name for p in properties.values() if p.type.scalar is Scalar.DATE_TIME)
-    for place, found in _tables(name, rows, moments):
-        lines = [_line(kind, name, row, properties) for row in found]
+    for place, records in _tables(name, rows, moments):
+        lines = [_line(kind, name, row, properties) for row in records]
         yield UploadChunk(place, "row", b"".join(lines), len(lines))
 
 
@@ -137,26 +135,26 @@ def _type(key: str, catalog: Catalog) -> tuple[str, str]:
     word, colon, rest = key.partition(":")
     name = rest if colon else key
     edge = catalog.edge(name)
-    found = [("node", name)] if name in catalog.nodes else []
-    found += [] if edge is None else [("edge", edge.name)]
+    types = [("node", name)] if name in catalog.nodes else []
+    types += [] if edge is None else [("edge", edge.name)]
     if colon:
-        found = [one for one in found if one[0] == word]
-    if len(found) > 1:
+        types = [type_ for type_ in types if type_[0] == word]
+    if len(types) > 1:
         message = f"`{key}` is a node type and an edge type; say `node:{key}` or `edge:{key}`"
         raise InvalidInput(message, code="type_ambiguous", type=key)
-    if not found:
+    if not types:
         hint = did_you_mean(name, [*catalog.nodes, *catalog.edges])
         message = f"unknown type `{key}`" + (f"; {hint}" if hint else "")
         raise NotFound(message, code="unknown_type", type=key)
-    return found[0]
+    return types[0]
 
 
 def _tables(
     name: str,
-    data: Any,  # noqa: ANN401 - what people gave
+    data: Any,  # noqa: ANN401 - any input of a load
     moments: Collection[str],
 ) -> Iterator[tuple[str, Iterable[Mapping[str, Any]]]]:
-    """Yield rows, and where people find them: a file, or the type they were given for."""
+    """Yield rows with the name of their source: a file, or the type they were passed for."""
     if isinstance(data, str | os.PathLike):
         for file in table_files(data):
             try:
@@ -169,9 +167,9 @@ def _tables(
         for path in data:
             yield from _tables(name, path, moments)
         return
-    found = memory_table(data)
-    if found is not None:
-        yield name, _cells(found, name, moments)
+    table_ = memory_table(data)
+    if table_ is not None:
+        yield name, _cells(table_, name, moments)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping | bytes):
         yield name, data
     else:
@@ -190,9 +188,9 @@ def _cells(table: InputTable, name: str, moments: Collection[str]) -> Iterator[M
 def _cast_timestamps(batch: pa.RecordBatch, moments: Collection[str]) -> pa.RecordBatch:
     """Return a batch whose `date64` columns of instants keep the time of day when they are read."""
     for place, field in enumerate(batch.schema):
-        wanted = _TIMESTAMP_CASTS.get(field.type) if field.name in moments else None
-        if wanted is not None:
-            batch = batch.set_column(place, field.name, batch.column(place).cast(wanted))
+        type_ = _TIMESTAMP_CASTS.get(field.type) if field.name in moments else None
+        if type_ is not None:
+            batch = batch.set_column(place, field.name, batch.column(place).cast(type_))
     return batch
 
 

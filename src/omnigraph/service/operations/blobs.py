@@ -31,7 +31,7 @@ class OpenedBlob:
     errors=(302, 304, 400, 404, 412, 416, 500),
     access=READ_STATE,
     example=_EXAMPLE,
-    handler="get_blob",
+    handler="blob",
 )
 def get_blob(session: GraphSession, request: wire.BlobQuery) -> OpenedBlob:
     """Return the bytes of a blob of one entity; an external blob is a redirect to its URI.
@@ -56,5 +56,4 @@ head_blob = get_blob.variant(
     description="Return the size and the entity tag of a blob without its bytes.",
     answer=None,
     errors=(302, 304, 400, 404, 412, 500),
-    handler="head_blob",
 )

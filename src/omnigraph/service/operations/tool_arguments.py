@@ -149,7 +149,9 @@ class MergeArguments(BranchMergeArguments, kw_only=True):
     ] = False
     resolve: Annotated[
         str | dict[str, Any] | None,
-        Meta(description="Who wins conflicts: `source`, `target`, or decisions by type and id."),
+        Meta(
+            description="Resolution of conflicts: `source`, `target`, or decisions by type and id."
+        ),
     ] = None
     message: MessageField = None
 
