@@ -126,3 +126,12 @@ def test_only_a_few_versions_are_kept(graph, monkeypatch):
     values = [store._values.peek(key) for key in store._values._values]
     assert store._values._total == sum(value.nbytes for value in values)
     assert {version for _, version in store._versions._values} == kept
+
+
+def test_blobs_are_read_after_entities_were_only_deleted(tmp_path):
+    graph = og.init(tmp_path / "blobs", "node Doc { k: String @key  file: Blob? }")
+    graph.load({"Doc": [{"k": "a", "file": b"one"}, {"k": "b", "file": b"two"}, {"k": "c"}]})
+    text = "query q() { match { $d: Doc  $d.file is not null } return { $d.k } order { $d.k } }"
+    assert [row["d.k"] for row in graph.query(text).rows] == ["a", "b"]
+    graph.mutate('query d() { delete Doc where k = "a" }')
+    assert [row["d.k"] for row in graph.query(text).rows] == ["b"]
