@@ -175,8 +175,11 @@ class World:
                 state["P", key] = sparse(values)
                 lines["P", key] = {"type": "P", "data": {"k": key, **values}}
         text = "\n".join(json.dumps(line) for line in lines.values())
-        made = self.graph.load(text.encode(), branch=branch).commit
-        self.follow(branch, state, made.id)
+        commit = self.graph.load(text.encode(), branch=branch).commit
+        if commit is None:
+            assert state == self.heads[branch].state, "a load that changes something is a commit"
+        else:
+            self.follow(branch, state, commit.id)
 
     def follow(self, branch, state, id_, *merged):
         """Note that a commit was made."""

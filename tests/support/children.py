@@ -122,7 +122,7 @@ def run_until_killed(place: Place, seed: int, first: int, delay: float) -> list[
     code = finish(process)
     said = drain(connection)
     connection.close()
-    assert code == -signal.SIGKILL, f"the child ended before it was killed: {said}"
+    assert code == -signal.SIGKILL, f"the child ended with {code} before it was killed: {said}"
     return said
 
 
