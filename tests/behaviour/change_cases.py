@@ -125,7 +125,7 @@ case(
     wrong=(("range", "Person", "cy", "age", "value 151 > max 150"),),
 )
 case(
-    "all that is wrong is told at once",
+    "all that is wrong is reported at once",
     PEOPLE,
     person("cy", age=-1, mood="sad"),
     person("UP"),
@@ -1807,7 +1807,7 @@ case(
     ),
 )
 case(
-    "a unique key is told once",
+    "a unique key is reported once",
     SMALL,
     put("Word", code="a"),
     put("Word", code="a"),

@@ -150,7 +150,7 @@ def graph_folder(graph):
     return Path(graph.uri)
 
 
-def test_what_is_needed_and_what_is_not_is_told(graph):
+def test_what_is_needed_and_what_is_not_is_reported(graph):
     report = graph.cleanup(keep=1)
     files = [f for kind in ("nodes", "edges") for f in (graph_folder(graph) / kind).rglob("*")]
     listed = sum(file.stat().st_size for file in files if file.is_file())

@@ -57,7 +57,7 @@ def template(tmp_path_factory):
 def populate(graph, before):
     if before:
         verdict = Changes().run(graph, Wanted(before))
-        assert not verdict.told, verdict
+        assert not verdict.reported, verdict
 
 
 @pytest.mark.parametrize("surface", SURFACES, ids=lambda surface: surface.name)
@@ -118,7 +118,9 @@ def check(graph, case, surface, before, head):
             surface.run(graph, wanted)
         return
     verdict = surface.run(graph, wanted)
-    assert verdict.told == Counter((r, t, i, p) for r, t, i, p, _ in case.wrong), verdict.messages
+    assert verdict.reported == Counter((r, t, i, p) for r, t, i, p, _ in case.wrong), (
+        verdict.messages
+    )
     for *_, part in case.wrong:
         assert any(part in message for message in verdict.messages), verdict.messages
     fresh = og.open(graph.uri, storage_options=graph._manifest.location.options or None)

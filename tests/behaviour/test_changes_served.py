@@ -101,11 +101,11 @@ def test_change_has_the_verdict_it_has_embedded(template, address, workers, name
     with og.connect(url, token=TOKEN, graph=first.path.name) as remote:
         remote.branches.create(there)
     with og.connect(url, token=TOKEN, graph=first.path.name) as remote:
-        told = SURFACES[surface].run(remote, wanted, there)
-    assert (told.told, told.affected) == (verdict.told, verdict.affected)
-    assert (told.commit is None) == (verdict.commit is None)
+        reported = SURFACES[surface].run(remote, wanted, there)
+    assert (reported.reported, reported.affected) == (verdict.reported, verdict.affected)
+    assert (reported.commit is None) == (verdict.commit is None)
     if verdict.error is not None:
-        assert words(told.error, surface) == words(verdict.error, surface)
+        assert words(reported.error, surface) == words(verdict.error, surface)
     after = without_new_ids(read_state(first.graph, there))
     assert after == without_new_ids(read_state(first.graph, here))
     if case.wrong:

@@ -157,7 +157,7 @@ def test_life_of_a_cluster(made):
     assert made.store.records("__cluster/recoveries") == {}
 
 
-def test_of_two_writers_of_one_ledger_the_second_is_told(made):
+def test_of_two_writers_of_one_ledger_the_second_is_reported(made):
     made.import_state()
     one, two = made.store.read(), made.store.read()
     made.store.write(one, one.state.__class__(config_digest="x"))
@@ -308,23 +308,23 @@ def run_to(step, made, **options):
 
 def test_apply_killed_at_any_step_is_finished_by_the_next(tmp_path):
     """Every step of a first apply, of a migration and of a deletion."""
-    step, finished, told = 0, None, set()
+    step, finished, reported = 0, None, set()
     while finished is None:
         made = Made(tmp_path / f"config{step}", Root(str(tmp_path / f"root{step}"), {}))
         made.import_state()
         seen, finished = run_to(step, made)
         done = made.apply()
         assert (done.ok, done.facts["converged"]) == (True, True), (seen, codes(done))
-        told |= set(codes(done))
+        reported |= set(codes(done))
         assert made.store.records("__cluster/recoveries") == {}
         assert [graph.id for graph in made.serving().healthy] == ["people", "ports"]
         step += 1
     assert step > 8
-    assert "cluster_recovery_rolled_forward" in told
+    assert "cluster_recovery_rolled_forward" in reported
 
 
 def test_migration_and_deletion_killed_at_any_step_are_finished_by_the_next(tmp_path):
-    step, finished, told = 0, None, set()
+    step, finished, reported = 0, None, set()
     while finished is None:
         made = Made(tmp_path / f"config{step}", Root(str(tmp_path / f"root{step}"), {}))
         made.import_state()
@@ -343,7 +343,7 @@ def test_migration_and_deletion_killed_at_any_step_are_finished_by_the_next(tmp_
             assert aside == unfinished & applied
         done = made.apply()
         assert (done.ok, done.facts["converged"]) == (True, True), (seen, codes(done))
-        told |= set(codes(done))
+        reported |= set(codes(done))
         assert made.graph("people").schema.source == PEOPLE_NEXT
         assert not made.store.has_graph_files("ports")
         assert made.store.records("__cluster/recoveries") == {}
@@ -351,7 +351,7 @@ def test_migration_and_deletion_killed_at_any_step_are_finished_by_the_next(tmp_
         assert approval["consumed_at"] is not None
         step += 1
     assert step > 6
-    assert "cluster_recovery_rolled_forward" in told
+    assert "cluster_recovery_rolled_forward" in reported
 
 
 def test_record_that_cannot_be_read_stops_everything(local):

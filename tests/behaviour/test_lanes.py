@@ -145,7 +145,7 @@ def test_parameters_are_python_values(loaded):
     assert found.rows == [{"name": "Ada"}]
 
 
-def test_bad_query_is_told_with_every_place(graph):
+def test_bad_query_is_reported_with_every_place(graph):
     source = "query q() {\n  match { $p: Persn }\n  return { $p.name, $q.age }\n}"
     with pytest.raises(og.QueryError) as caught:
         graph.query(source)
@@ -157,7 +157,7 @@ def test_bad_query_is_told_with_every_place(graph):
     assert caught.value.message == "\n\n".join(d.render() for d in caught.value.diagnostics)
 
 
-def test_violations_are_told_all_at_once(graph):
+def test_violations_are_reported_all_at_once(graph):
     with pytest.raises(og.ValidationFailed) as caught:
         graph.load(
             b'{"type":"Person","data":{"name":"Ada","age":"old"}}\n'
@@ -327,7 +327,7 @@ def test_snapshot_shows_versions_and_schema(loaded):
     assert loaded.schema.source == SCHEMA
 
 
-def test_differences_are_told(loaded):
+def test_differences_are_reported(loaded):
     before = loaded.snapshot()
     loaded.mutate(AGE, {"name": "Ada", "age": 37})
     loaded.mutate(ADD, {"name": "Cid", "age": None})

@@ -378,7 +378,7 @@ def test_merges_that_make_no_sense(graph):
         og.open(graph.uri, mode="ro").merge("side")
 
 
-def test_a_branch_that_cannot_be_deleted_is_told(graph):
+def test_a_branch_that_cannot_be_deleted_is_reported(graph):
     graph.branches.create("side")
     load(graph.branch("side", create=True), person("Eve"))
     graph.branches.create("child", from_="side")

@@ -7,7 +7,7 @@ from omnigraph.catalog import SchemaChangeRefused
 from omnigraph.errors import InvalidInput, NotFound, OmniError, VersionReclaimed
 from omnigraph.lang import SchemaError
 from omnigraph.write import ValidationFailed
-from tests.support.changes import read_state, told
+from tests.support.changes import read_state, reported
 
 SCHEMA = """
 node Person {
@@ -284,7 +284,7 @@ def test_a_value_that_cannot_be_read_is_no_reason_for_the_default(graph):
     graph.schema.apply(changed(("age: I32?", "age: I32?  level: I32 @default(3)")))
     with pytest.raises(ValidationFailed) as refused:
         graph.load({"Person": [{"name": "x", "level": "high"}]})
-    assert told(refused.value.violations) == {("value", "Person", None, "level"): 1}
+    assert reported(refused.value.violations) == {("value", "Person", None, "level"): 1}
 
 
 # --- names and lifetimes -----------------------------------------------------------------------
@@ -497,7 +497,7 @@ def test_entities_that_break_a_new_rule_are_reported_and_nothing_changes(graph, 
     for dry_run in (True, False):
         with pytest.raises(ValidationFailed) as refused:
             graph.schema.apply(changed(*pairs), dry_run=dry_run)
-        assert told(refused.value.violations) == expected
+        assert reported(refused.value.violations) == expected
     assert graph.snapshot() == head
     assert read_state(graph) == before
     assert data_files(graph) == files

@@ -200,8 +200,8 @@ def test_no_surface_shows_what_is_hidden(made, tmp_path):
 def test_changes_of_hidden_properties_and_types_are_no_changes(made):
     ada = made.as_actor("act-ada")
     blocks = ada.changes.poll(start="beginning").blocks
-    told = [[(c.op, c.type, c.id, c.after.properties) for c in b.changes] for b in blocks]
-    assert told == [
+    reported = [[(c.op, c.type, c.id, c.after.properties) for c in b.changes] for b in blocks]
+    assert reported == [
         [
             ("insert", "Person", "ada", {"city": "Cork", "name": "ada"}),
             ("insert", "Person", "bo", {"city": "Rome", "name": "bo"}),
@@ -443,7 +443,7 @@ def test_schema_of_others_is_not_merged(graph):
         graph.as_actor("act-cy").merge("wider")
 
 
-def test_conflict_about_hidden_types_is_not_told(graph):
+def test_conflict_about_hidden_types_is_not_reported(graph):
     root = graph.as_actor("act-root")
     text = 'query m() {{ update Vault987 set {{ gold: {} }} where code = "v987" }}'
     root.mutate(text.format(1), branch="vaults")
@@ -473,7 +473,7 @@ rules:
 """
 
 
-def test_number_of_hidden_edges_is_not_told_by_a_delete(graph):
+def test_number_of_hidden_edges_is_not_reported_by_a_delete(graph):
     policy = NARROW.format(read="Person, Knows", change="")
     ada = og.open(graph.uri, policy=policy, actor="act-ada")
     with pytest.raises(og.PolicyDenied, match="change Holds987, Owes987, Saw on branch 'main'"):

@@ -150,10 +150,10 @@ def test_an_explanation_tells_which_index_is_asked(indexed, plain):
         (NEAREST_SHAPE, "Post.shape"),
         (fused, "Post.look"),
     ):
-        told = indexed.explain(text)
-        assert [step.index for step in told.steps if step.index] == [index]
-        assert f"by the index of {index}" in str(told)
-        assert index in [step.get("index") for step in told.to_json()["steps"]]
+        reported = indexed.explain(text)
+        assert [step.index for step in reported.steps if step.index] == [index]
+        assert f"by the index of {index}" in str(reported)
+        assert index in [step.get("index") for step in reported.to_json()["steps"]]
         assert not any(step.index for step in plain.explain(text).steps)
     assert not any(step.index for step in indexed.explain(RELEVANT).steps)
 

@@ -60,7 +60,7 @@ def test_a_case_file_that_is_not_one_is_refused(text, complaint):
 
 
 READ = "query q() { match { $s: Ship } return { $s.lable } }"
-TOLD = "error T6 1:44 node type Ship has no property `lable`\n  help: did you mean `label`?"
+Reported = "error T6 1:44 node type Ship has no property `lable`\n  help: did you mean `label`?"
 RIGHT = "query q() { match { $s: Ship } return { $s.label } }"
 
 
@@ -70,7 +70,7 @@ def case(outcome, body, *given, schema="harbour"):
 
 @pytest.mark.parametrize(
     "body",
-    [TOLD, "error T6 1:44\n  help: label", "error T6 1:44 no property\n  help: did you mean"],
+    [Reported, "error T6 1:44\n  help: label", "error T6 1:44 no property\n  help: did you mean"],
 )
 def test_diagnostics_are_expected_by_place_and_parts_of_their_words(body):
     good = case("expect", body, Section("query", "", READ))
@@ -87,13 +87,13 @@ def test_diagnostics_are_expected_by_place_and_parts_of_their_words(body):
         "error T6 -",
         "error T6 1:44 no such words",
         "error T6 1:44\n  help: no such hint",
-        TOLD.split("\n")[0],
+        Reported.split("\n")[0],
         "error T6 1:44\nerror T6 1:44",
     ],
 )
 def test_other_diagnostics_than_expected_are_put_right(body):
     wrong = case("expect", body, Section("query", "", READ))
-    assert checked(wrong) == case("expect", TOLD, Section("query", "", READ))
+    assert checked(wrong) == case("expect", Reported, Section("query", "", READ))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_an_outcome_that_nothing_gives_does_not_agree(outcome):
 
 def test_diagnostics_that_were_not_expected_are_added():
     found = checked(case("plan", "x", Section("query", "", READ))).one("expect")
-    assert found == Section("expect", "", TOLD)
+    assert found == Section("expect", "", Reported)
 
 
 @pytest.mark.parametrize("body", ["oops", "error T6", "error T6 1:44 x\n  note: y"])

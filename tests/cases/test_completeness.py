@@ -43,8 +43,8 @@ PLANS = "\n".join(bodies("plan"))
 
 
 def test_every_code_has_a_case():
-    told = {code for code, _ in EXPECTED} | {step.get("code") for step in STEPS}
-    assert set(Code) - told == BY_SPARK
+    reported = {code for code, _ in EXPECTED} | {step.get("code") for step in STEPS}
+    assert set(Code) - reported == BY_SPARK
 
 
 def test_every_kind_of_step_has_a_case():

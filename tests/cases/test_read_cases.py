@@ -1,4 +1,4 @@
-"""The engine gives the rows that the read cases say, in every way it can be told to answer."""
+"""The engine gives the rows that the read cases say, in every execution mode."""
 
 import re
 
@@ -55,8 +55,8 @@ def test_engine_gives_the_rows_of_the_case(case, graph_of):
                 ask(graph_of(case), read)
             continue
         given = ask(graph_of(case), read)
-        told = disagreement(found.answer, given.columns, given.rows)
-        assert told is None, f"{way}: {told}"
+        reported = disagreement(found.answer, given.columns, given.rows)
+        assert reported is None, f"{way}: {reported}"
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "now"])

@@ -189,10 +189,10 @@ def test_cleanup_reports_first_and_needs_a_policy(uri):
     refused = omnigraph("cleanup", uri, "--quiet")
     assert refused.code == 1
     assert refused.err.startswith("error[cleanup_policy_missing]")
-    told = omnigraph("cleanup", uri, "--keep", "1", "--quiet")
-    assert told.code == 0
-    assert re.search(r"^would remove 0 bytes, [0-9,]+ are needed$", told.out, re.M)
-    assert told.err == "dry run: nothing was removed; add --confirm to remove it\n"
+    reported = omnigraph("cleanup", uri, "--keep", "1", "--quiet")
+    assert reported.code == 0
+    assert re.search(r"^would remove 0 bytes, [0-9,]+ are needed$", reported.out, re.M)
+    assert reported.err == "dry run: nothing was removed; add --confirm to remove it\n"
     done = omnigraph("cleanup", uri, "--older-than", "1d", "--confirm", "--json")
     facts = json.loads(done.out)
     assert (facts["uri"], facts["older_than_secs"], facts["dry_run"]) == (uri, 86400, False)

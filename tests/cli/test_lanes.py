@@ -134,7 +134,7 @@ def both(run, folder, url):
         address = str(folder / "direct")
         one = run(*arguments, "--store", address, "--as", ACTOR, "--quiet")
         other = run(*arguments, "--server", "lab", "--graph", "g", "--quiet", "--yes")
-        told = [
+        reported = [
             (one.code, alike(one.out, 0, address), alike(one.err, 0, address)),
             (
                 other.code,
@@ -142,8 +142,8 @@ def both(run, folder, url):
                 alike(other.err, 1, f"{url}/graphs/g"),
             ),
         ]
-        assert told[0] == told[1], arguments
-        return told[0]
+        assert reported[0] == reported[1], arguments
+        return reported[0]
 
     return both
 
@@ -288,9 +288,9 @@ def test_login_keeps_a_token_and_logout_forgets_it(run, folder):
     done = run("logout", "lab", "--json", token=None)
     assert json.loads(done.out) == {"server": "lab", "credentials_path": str(path)}
     assert run(*read, token=None).code == 1
-    told = run("login", "other", "--token", "t", "--json", token=None)
-    assert json.loads(told.out)["declared"] is False
-    assert "has no server 'other'" in told.err
+    reported = run("login", "other", "--token", "t", "--json", token=None)
+    assert json.loads(reported.out)["declared"] is False
+    assert "has no server 'other'" in reported.err
     run("logout", "other")
 
 

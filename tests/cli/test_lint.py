@@ -163,10 +163,10 @@ def test_a_broken_schema_is_reported_first(write):
 def test_a_broken_schema_is_reported_as_json(write):
     schema = write("bad.pg", "node A { x: I32? @key }")
     ran = omnigraph("lint", "--schema", schema, "--query", QUERIES, "--json")
-    told = json.loads(ran.out)
+    reported = json.loads(ran.out)
     assert ran.code == 1
-    assert (told["status"], told["error"]["code"]) == ("error", "S203")
-    assert told["error"]["details"]["diagnostics"][0]["span"]["column"] == 10
+    assert (reported["status"], reported["error"]["code"]) == ("error", "S203")
+    assert reported["error"]["details"]["diagnostics"][0]["span"]["column"] == 10
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ def age(uri):
 def test_a_merge_prints_its_outcome(uri, command):
     set_age(uri, "side", 2)
     ran = omnigraph(*command, "--uri", uri, "side", "--delete-branch")
-    told = f"omnigraph {' '.join(command)} → {uri} (direct, local)\n"
-    assert (ran.code, ran.err) == (0, told)
+    reported = f"omnigraph {' '.join(command)} → {uri} (direct, local)\n"
+    assert (ran.code, ran.err) == (0, reported)
     assert ran.out == (
         "merged side into main: fast_forward\n  node:Person: +0 ~1 -0\ndeleted branch side\n"
     )
@@ -79,8 +79,8 @@ def test_conflicts_are_shown_and_change_nothing(uri):
         "resolve them with --resolve source, --resolve target or --resolve FILE\n"
     )
     facts = json.loads(omnigraph("merge", "--uri", uri, "side", "--json").out)
-    [told] = facts["error"]["details"]["merge_conflicts"]
-    assert (told["kind"], told["entity_id"]) == ("divergent_update", "Ada")
+    [reported] = facts["error"]["details"]["merge_conflicts"]
+    assert (reported["kind"], reported["entity_id"]) == ("divergent_update", "Ada")
     assert age(uri) == 3
 
 

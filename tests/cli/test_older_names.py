@@ -27,8 +27,8 @@ def uri(tmp_path_factory):
 def test_older_name_does_the_same_and_warns(uri, older, newer, arguments):
     now, then = (omnigraph(*words, "--store", uri, *arguments) for words in (newer, older))
     assert (then.code, then.out) == (now.code, now.out) == (0, now.out)
-    told = f"warning: `{' '.join(older)}` is deprecated; use `{' '.join(newer)}`\n"
-    assert (now.err, then.err) == ("", told)
+    reported = f"warning: `{' '.join(older)}` is deprecated; use `{' '.join(newer)}`\n"
+    assert (now.err, then.err) == ("", reported)
 
 
 @pytest.mark.parametrize("older", ["check", "query lint", "query check"])
@@ -54,14 +54,19 @@ def test_ingest_takes_forgiving_records_and_makes_the_branch(uri, tmp_path):
     )
     assert ran.err == "warning: `ingest` is deprecated; use `load`\n"
     again = omnigraph("ingest", uri, "--data", file, "--branch", "side", "--json")
-    told = json.loads(again.out)
-    assert {name: told[name] for name in ("uri", "branch", "base_branch", "branch_created")} == {
+    reported = json.loads(again.out)
+    assert {
+        name: reported[name] for name in ("uri", "branch", "base_branch", "branch_created")
+    } == {
         "uri": uri,
         "branch": "side",
         "base_branch": "main",
         "branch_created": False,
     }
-    assert (told["nodes"], told["mode"]) == ([{"name": "Person", "entities_loaded": 2}], "merge")
+    assert (reported["nodes"], reported["mode"]) == (
+        [{"name": "Person", "entities_loaded": 2}],
+        "merge",
+    )
 
 
 def test_help_does_not_speak_of_older_options():
@@ -69,7 +74,7 @@ def test_help_does_not_speak_of_older_options():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["--server", "x", "init", "g"], "`init` is a direct command: --server does not apply"),
         (
@@ -107,10 +112,10 @@ def test_help_does_not_speak_of_older_options():
         ),
     ],
 )
-def test_options_that_mean_nothing_to_a_command_are_refused(words, told):
+def test_options_that_mean_nothing_to_a_command_are_refused(words, reported):
     ran = omnigraph(*words)
     assert ran.code == 1
-    assert told in " ".join(ran.err.split())
+    assert reported in " ".join(ran.err.split())
 
 
 def test_every_command_takes_flags_that_all_take_before_it_or_behind_it(tmp_path):
@@ -124,9 +129,9 @@ def test_every_command_takes_flags_that_all_take_before_it_or_behind_it(tmp_path
 
 def test_repair_is_forced_only_when_it_is_done(uri):
     assert omnigraph("repair", uri, "--force").code == 2
-    told = json.loads(omnigraph("repair", uri, "--confirm", "--force", "--json").out)
-    assert (told["confirm"], told["force"]) == (True, True)
-    assert told["graph_manifest_version"] == og.open(uri).snapshot().manifest_version
+    reported = json.loads(omnigraph("repair", uri, "--confirm", "--force", "--json").out)
+    assert (reported["confirm"], reported["force"]) == (True, True)
+    assert reported["graph_manifest_version"] == og.open(uri).snapshot().manifest_version
 
 
 def test_init_never_replaces_a_graph(uri):

@@ -38,9 +38,11 @@ def test_errors_have_line_and_column_also_as_json(uri, tmp_path):
     path = tmp_path / "p.yaml"
     path.write_text("version: 1\nsources: {a: {csv: x}}\nnodes: {Topik: {source: b}}\n")
     ran = omnigraph("pipeline", "validate", path, "--uri", uri, "--json")
-    told = json.loads(ran.out)["error"]["details"]["diagnostics"]
+    reported = json.loads(ran.out)["error"]["details"]["diagnostics"]
     assert ran.code == 1
-    assert [(d["code"], d["span"]["line"], d["span"]["column"]) for d in told] == [("Y201", 3, 25)]
+    assert [(d["code"], d["span"]["line"], d["span"]["column"]) for d in reported] == [
+        ("Y201", 3, 25)
+    ]
 
 
 def test_the_graph_may_be_named_by_the_file_and_variables_from_outside(uri, tmp_path):

@@ -69,8 +69,8 @@ def test_a_reader_that_goes_away_is_no_traceback():
 
 def test_stub_and_package_name_the_same_things():
     stub = (ROOT / "src" / "omnigraph" / "__init__.pyi").read_text(encoding="utf-8")
-    told = {line.rsplit(" as ", 1)[1] for line in stub.splitlines() if " as " in line}
-    assert told == set(package.__all__)
+    reported = {line.rsplit(" as ", 1)[1] for line in stub.splitlines() if " as " in line}
+    assert reported == set(package.__all__)
     assert all(getattr(package, name) is not None for name in package.__all__)
     assert dir(package) == sorted(package.__all__)
 

@@ -93,9 +93,9 @@ def test_lost_race_has_an_exit_code_of_its_own(uri):
     assert add_port(uri, "AAA", "--if-commit", before).code == 0
     ran = add_port(uri, "BBB", "--if-commit", before, "--json")
     assert ran.code == 4
-    told = json.loads(ran.out)
-    assert told["precondition_failure"] == {"expected": before, "actual": head(uri)}
-    assert f"error[precondition_failed]: {told['error']}\n" == ran.err
+    reported = json.loads(ran.out)
+    assert reported["precondition_failure"] == {"expected": before, "actual": head(uri)}
+    assert f"error[precondition_failed]: {reported['error']}\n" == ran.err
     assert ran.err.startswith("error[precondition_failed]: ")
 
 
@@ -125,7 +125,7 @@ def test_violations_are_all_reported_and_nothing_changes(uri):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "reported"),
     [
         ((), 2, "no query given: pass either --query FILE or -e TEXT"),
         (("-e", "query q() {", "--query", "x.gq"), 2, "no query given"),
@@ -146,10 +146,10 @@ def test_violations_are_all_reported_and_nothing_changes(uri):
         (("-e", ADD_PORT, "--branch", "nope"), 1, "branch 'nope' does not exist"),
     ],
 )
-def test_mutation_that_cannot_be_run_has_a_reason(uri, arguments, code, told):
+def test_mutation_that_cannot_be_run_has_a_reason(uri, arguments, code, reported):
     ran = omnigraph("mutate", "--store", uri, *arguments)
     assert (ran.code, ran.out) == (code, "")
-    assert told in ran.err
+    assert reported in ran.err
 
 
 def test_export_writes_lines_edges_first(uri):

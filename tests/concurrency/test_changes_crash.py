@@ -63,7 +63,7 @@ def test_killed_at_any_step_leaves_the_old_or_the_new_state(fresh_place, kind, t
         if stopped_at is None:
             break
         next_one = Wanted((Put("Person", {"name": "next"}),))
-        assert not Mutation().run(graph, next_one).told, stopped_at
+        assert not Mutation().run(graph, next_one).reported, stopped_at
         assert place.open().entity_at("Person", "next") is not None
     assert stopped_at is None, "the last child was not killed, so there are no more steps"
     assert step >= 4, "too few steps to mean something"
@@ -88,7 +88,7 @@ def test_killed_while_forking_and_loading_leaves_main_alone(fresh_place, templat
         if stopped_at is None:
             break
         graph.branches.create("next")
-        assert not Lines().run(graph, wanted, "next").told
+        assert not Lines().run(graph, wanted, "next").reported
         assert without_ids(read_state(graph, "next")) == after, stopped_at
     assert stopped_at is None, "the last child was not killed, so there are no more steps"
     assert step >= 4, "too few steps to mean something"
@@ -97,7 +97,7 @@ def test_killed_while_forking_and_loading_leaves_main_alone(fresh_place, templat
 def build_graph(surface, wanted, uri, options):
     """Create and fill a graph; return its state, and the state that the change would make."""
     graph = og.init(uri, SCHEMA, storage_options=options)
-    assert not Lines().run(graph, Wanted((*FIRST, *MORE))).told
+    assert not Lines().run(graph, Wanted((*FIRST, *MORE))).reported
     return outcomes(graph, surface, wanted)
 
 

@@ -39,7 +39,7 @@ def test_changes_of_many_processes_are_as_if_one_came_after_the_other(
     print(f"SEED={seed}")
     place = fresh_place()
     graph = og.init(place.uri, SCHEMA, storage_options=place.options)
-    assert not Lines().run(graph, Wanted(FIRST)).told
+    assert not Lines().run(graph, Wanted(FIRST)).reported
     first = graph.snapshot().commit_id
     logs = [tmp_path / f"{number}.log" for number in range(PROCESSES)]
     with process_pool(PROCESSES) as pool:

@@ -163,7 +163,7 @@ def test_recent_head_is_kept_whatever_the_clock_of_its_successor(place, skew):
     with SkewedProcess(place, skew) as skewed:
         skewed.call(stage, "second")
         skewed.call(publish)
-    for file in Path(place.uri, "nodes").rglob("*.*"):  # old, unlike what is told of the states
+    for file in Path(place.uri, "nodes").rglob("*.*"):  # old, unlike what is reported of the states
         os.utime(file, (0, 0))
     cleanup(graph._manifest, keep=1, dry_run=False)
     assert texts(place, first.id) == {"first"}

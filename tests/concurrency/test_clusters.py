@@ -21,14 +21,14 @@ def test_of_concurrent_applies_one_writes_and_the_others_fail(tmp_path, graph_ro
     assert cluster.import_state(folder, graph_root.options).ok
     ends = racers.run(apply_together, folder, graph_root.options)
     assert sum(written for _, written, _ in ends) >= 1
-    told = {
+    reported = {
         "state_lock_held",
         "state_cas_mismatch",
         "graph_create_failed",
     }
     for ok, written, codes in ends:
-        # Who was not told of somebody else has written, or found everything done.
-        assert ok or told & set(codes), codes
+        # A process that did not report a conflict has written, or had nothing to do.
+        assert ok or reported & set(codes), codes
         assert ok or not written or "graph_create_failed" in codes, codes
     # Without a lock one may have made a graph that another did not find in the ledger.
     assert locked or cluster.refresh(folder, graph_root.options).ok

@@ -29,11 +29,11 @@ ELSEWHERE = Wanted((Put("Person", {"name": "p2", "age": 77}),))
 def test_killed_while_merging_leaves_the_old_or_the_new_state(fresh_place, moved, templates):
     def build(uri, options):
         graph = og.init(uri, SCHEMA, storage_options=options)
-        assert not Lines().run(graph, Wanted((*FIRST, *MORE))).told
+        assert not Lines().run(graph, Wanted((*FIRST, *MORE))).reported
         graph.branches.create("side")
-        assert not Lines().run(graph, Wanted(BOTH), "side").told
+        assert not Lines().run(graph, Wanted(BOTH), "side").reported
         if moved:
-            assert not Lines().run(graph, ELSEWHERE).told
+            assert not Lines().run(graph, ELSEWHERE).reported
         return outcomes(graph, "ndjson", Wanted(BOTH))
 
     seen = set()
@@ -107,7 +107,7 @@ def test_agents_merge_concurrently_with_writers_and_maintenance(tmp_path, fresh_
     seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
     print(f"SEED={seed}")
     graph = og.init(place.uri, SCHEMA)
-    assert not Lines().run(graph, Wanted(FIRST)).told
+    assert not Lines().run(graph, Wanted(FIRST)).reported
     with process_pool(5) as pool:
         agents = [pool.submit(agent, place, n, seconds, seed + n) for n in range(3)]
         others = [pool.submit(job, place, seconds) for job in (writer, keeper)]

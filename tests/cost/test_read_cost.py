@@ -143,7 +143,7 @@ def test_a_query_after_a_small_change_asks_as_much_of_a_large_graph(server, fold
         assert graph._engine.topologies.built == 1
         found[size] = requests
     counted = [found[size].total for size in SIZES]
-    told = documented("two hops after an insert of an edge")
-    differences = [abs(one - other) for one, other in zip(counted, told, strict=True)]
+    reported = documented("two hops after an insert of an edge")
+    differences = [abs(one - other) for one, other in zip(counted, reported, strict=True)]
     assert max(differences) <= TOLERANCE, found
     assert abs(counted[1] - counted[0]) <= TOLERANCE, found

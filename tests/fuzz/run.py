@@ -38,8 +38,8 @@ class Finding:
     error: Exception
 
     def __str__(self) -> str:
-        told = "".join(traceback.format_exception(self.error))
-        return f"{self.target.name} broke on {len(self.data)} bytes:\n{self.data!r}\n{told}"
+        reported = "".join(traceback.format_exception(self.error))
+        return f"{self.target.name} broke on {len(self.data)} bytes:\n{self.data!r}\n{reported}"
 
     @property
     def kind(self) -> tuple[str, type[Exception], str]:

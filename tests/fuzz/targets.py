@@ -15,7 +15,7 @@ from omnigraph.lang.schema_tree import SchemaTree
 
 _T = TypeVar("_T")
 
-_MAX_TOLD = 4000
+_MAX_Reported = 4000
 _HARBOUR = (Path(__file__).parent / "corpus" / "harbour.pg").read_text(encoding="utf-8")
 
 
@@ -32,7 +32,7 @@ def _check_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
         shown = diagnostic.render()
         shown.encode("utf-8")
         json.dumps(diagnostic.to_json()).encode("utf-8")
-        assert len(shown) < _MAX_TOLD, "a diagnostic is too long to be read"
+        assert len(shown) < _MAX_Reported, "a diagnostic is too long to be read"
         if diagnostic.span is not None and diagnostic.source is not None:
             start, end = diagnostic.span
             assert 0 <= start <= end <= len(diagnostic.source.text), "span is outside of the text"

@@ -45,6 +45,6 @@ def test_a_seed_repeats_its_inputs(produce):
 
 def test_the_command_reports_what_it_did(capsys):
     assert main(["--seconds", "0.2", "--seed", "5"]) == 0
-    told = capsys.readouterr().out
-    assert "--seed 5" in told
-    assert "inputs/s" in told
+    reported = capsys.readouterr().out
+    assert "--seed 5" in reported
+    assert "inputs/s" in reported

@@ -43,7 +43,7 @@ READING = {
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def reported(tmp_path_factory):
     """Two graphs: `drafts` has a policy, `plain` has none and so is only read."""
     folder = tmp_path_factory.mktemp("ruled")
     (folder / "policy.yaml").write_text(POLICY)
@@ -58,8 +58,8 @@ def told(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def dora(told):
-    with agent(on_pipe(*told, "--as=act-dora")) as found:
+def dora(reported):
+    with agent(on_pipe(*reported, "--as=act-dora")) as found:
         yield found
 
 
@@ -106,7 +106,7 @@ def test_a_graph_must_be_named_where_there_are_several(dora):
     assert "`graph` is missing" in failure["message"]
 
 
-def test_a_branch_that_is_denied_is_told_as_a_failure(dora):
+def test_a_branch_that_is_denied_is_reported_as_a_failure(dora):
     failure = dora.fails("mutate", graph="drafts", query=INSERT, params={"name": "Ada"})
     assert (failure["code"], failure["category"]) == ("forbidden", "denied")
     assert "propose_change" in failure["next"]
@@ -155,7 +155,7 @@ def test_graphs_and_their_resources_are_listed(dora):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told_"),
+    ("arguments", "reported_"),
     [
         ([], "no graph given"),
         (["--store=x", "--graph=a=b"], "mutually exclusive"),
@@ -166,7 +166,7 @@ def test_graphs_and_their_resources_are_listed(dora):
         (["--store=x", "--http"], "error[server_unprotected]"),
     ],
 )
-def test_what_cannot_be_started_says_why(arguments, told_):
+def test_what_cannot_be_started_says_why(arguments, reported_):
     done = omnigraph("mcp", *arguments)
     assert (done.code != 0, done.out) == (True, "")
-    assert told_ in done.err
+    assert reported_ in done.err

@@ -211,8 +211,8 @@ def test_explain_shows_steps_and_with_analyze_what_happened(agent):
     plain = agent.call("explain", query=NAMED, params={"name": "Pia"})
     assert plain["query_name"] == "named"
     assert all("rows" not in step for step in plain["steps"])
-    told = agent.call("explain", query=NAMED, params={"name": "Pia"}, analyze=True)
-    assert told["steps"][0]["rows"] == 1
+    reported = agent.call("explain", query=NAMED, params={"name": "Pia"}, analyze=True)
+    assert reported["steps"][0]["rows"] == 1
 
 
 def test_snapshot_counts_entities_of_a_branch(agent, graph):
@@ -364,7 +364,7 @@ def test_a_stored_query_called_like_a_tool_has_another_name(agent, graph):
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
+    ("tool", "arguments", "reported"),
     [
         ("query", {}, ["`query` is missing"]),
         (
@@ -381,10 +381,10 @@ def test_a_stored_query_called_like_a_tool_has_another_name(agent, graph):
         ("adults", {"min": 1, "_limit": 0}, ["Expected `int` >= 1"]),
     ],
 )
-def test_bad_arguments_are_told_all_at_once(agent, tool, arguments, told):
+def test_bad_arguments_are_reported_all_at_once(agent, tool, arguments, reported):
     failure = agent.fails(tool, **arguments)
     assert (failure["code"], failure["category"]) == ("arguments_invalid", "invalid")
-    assert all(text in failure["message"] for text in told), failure["message"]
+    assert all(text in failure["message"] for text in reported), failure["message"]
     assert "call again" in failure["next"]
 
 

@@ -234,11 +234,11 @@ def test_invalid_conditions_are_all_reported(spark, parts):
     with pytest.raises(InvalidInput) as caught:
         pipeline.read(spark, parts, "Part", where=where)
     assert caught.value.code == "filter_invalid"
-    told_apart = [problem.partition(": ")[2] for problem in caught.value.details["problems"]]
+    reported_apart = [problem.partition(": ")[2] for problem in caught.value.details["problems"]]
     exact = "storage cannot evaluate it exactly; filter the data frame instead"
-    assert told_apart[0] == "there is no column x"
-    assert told_apart[1].startswith("unknown operator 'is', use one of =, >, ")
-    assert told_apart[2:] == [
+    assert reported_apart[0] == "there is no column x"
+    assert reported_apart[1].startswith("unknown operator 'is', use one of =, >, ")
+    assert reported_apart[2:] == [
         "'=' takes one value",
         "expected integer number, got string 'one'",
         exact,

@@ -227,9 +227,9 @@ class Changes(RuleBasedStateMachine):
         given = {(put.type, put.values.get("id") or put.values["name"]): put for put in given}
         wanted = Wanted(tuple(given.values()), mode)
         verdict = Lines().run(self.graph, wanted, self.branch)
-        told = self.models[self.branch].load(wanted.steps, mode)
-        assert verdict.told == told, verdict.messages
-        self.outcomes["refused" if told else "loaded"] += 1
+        reported = self.models[self.branch].load(wanted.steps, mode)
+        assert verdict.reported == reported, verdict.messages
+        self.outcomes["refused" if reported else "loaded"] += 1
         self.written = True
         self._note()
 
@@ -317,8 +317,8 @@ class Changes(RuleBasedStateMachine):
         assert [self._order(c) for c in found] == sorted(self._order(c) for c in found)
         old, new = self.states[commit.parents[0]], self.states[commit.id]
         expected = difference(self.catalog, old, new)
-        told = sorted(exactly({**c.to_json(), "type": c.type}) for c in found)
-        assert told == sorted(exactly(c) for c in expected if asks_for(scope, c))
+        reported = sorted(exactly({**c.to_json(), "type": c.type}) for c in found)
+        assert reported == sorted(exactly(c) for c in expected if asks_for(scope, c))
 
     @staticmethod
     def _order(change):
@@ -355,7 +355,7 @@ BOUNDED = settings(
 )
 
 
-def test_changes_told_are_those_dictionaries_show():
+def test_changes_reported_are_those_dictionaries_show():
     run_state_machine_as_test(Changes, settings=BOUNDED)
     first = int(os.environ.get("SEED", random.randrange(1 << 32)))
     end, number = time.monotonic() + SOAK_SECONDS, first

@@ -95,16 +95,16 @@ def _typed(cells: list[object], stored: pa.DataType, kind: pa.DataType) -> pa.Ar
 
 @given(column=columns(), type_=TYPES, text=st.booleans())
 def test_columns_converted_at_once_mean_what_single_values_do(column, type_, text):
-    told = []
+    reported = []
     rules = CoercionRules(text=text)
     slow = coerce_values(
-        column_cells(column, type_), type_, lambda row, value, reason: told.append(row), rules
+        column_cells(column, type_), type_, lambda row, value, reason: reported.append(row), rules
     )
     fast = coerce_vectorized(column, type_, text=text)
     if fast is not None:
         # Arrow thinks that a date64 has no time of day.
         fast.validate(full=type_.scalar is not Scalar.DATE_TIME)
-        assert told == []
+        assert reported == []
         assert fast.equals(slow) or _same_but_zero(fast, slow)
     assert slow.type == arrow_type(type_)
     assert coerce_column(column, type_, lambda row, value, reason: None, rules).equals(slow) or fast
@@ -131,15 +131,15 @@ def _same_but_zero(one: pa.Array, other: pa.Array) -> bool:
     ),
     type_=TYPES,
 )
-def test_any_python_value_is_taken_or_told_with_a_reason(value, type_):
-    told = []
+def test_any_python_value_is_taken_or_reported_with_a_reason(value, type_):
+    reported = []
     made = coerce_values(
-        [value], type_, lambda row, value, reason: told.append((row, reason)), DEFAULT_RULES
+        [value], type_, lambda row, value, reason: reported.append((row, reason)), DEFAULT_RULES
     )
     assert made.type == arrow_type(type_)
     assert len(made) == 1
-    if told:
-        [(row, reason)] = told
+    if reported:
+        [(row, reason)] = reported
         assert row == 0
         assert reason
         assert made.null_count == 1

@@ -152,7 +152,7 @@ def test_lines_parsed_together_mean_what_the_grammar_says(text):
 
 
 @pytest.mark.parametrize("bad", [0, 700, 1999])
-def test_one_bad_line_among_many_is_the_only_one_told(bad):
+def test_one_bad_line_among_many_is_the_only_one_reported(bad):
     good = [json.dumps({"type": "Thing", "data": {"slug": str(n)}}) for n in range(2000)]
     text = "\n".join([*good[:bad], '{"type":"Thing","data":{"slug":1}}', *good[bad + 1 :]])
     rows, found = taken(text.encode(), fast=True)

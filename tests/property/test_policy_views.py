@@ -22,8 +22,8 @@ from tests.support.scoped_graphs import (
     outcome,
     policy_for,
     reduced_lines,
+    reported,
     some_shown,
-    told,
     whole,
 )
 
@@ -52,7 +52,7 @@ def test_restricted_actor_is_answered_as_on_a_graph_without_the_rest(seed):
         assert {name: frozenset(t.properties) for name, t in types.items()} == left
         reduced = graph_of(Path(folder) / "reduced", source, *remaining, embedding=MOCK)
         assert list(actor.export()) == list(reduced.export())
-        assert told(actor) == told(reduced)
+        assert reported(actor) == reported(reduced)
         for read in drawn.queries:
             expected = outcome(reduced, read.text, read.params)
             # Whoever asks first fills what is kept for all.

@@ -1,4 +1,4 @@
-"""The engine answers every query as the reference does, in every way it can be told to.
+"""The engine answers every query as the reference does, in every execution mode.
 
 READS says how many random graphs to ask; READS_FROM is the seed of the first.
 A failure prints a case that can be pasted into `tests/cases/read`.
@@ -20,13 +20,13 @@ FIRST, COUNT = int(os.environ.get("READS_FROM", "0")), int(os.environ.get("READS
 @settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 @given(reads(count=3))
 def test_engine_and_reference_agree_on_what_hypothesis_finds(drawn):
-    told = list(differences(drawn))
-    assert not told, told[0]
+    reported = list(differences(drawn))
+    assert not reported, reported[0]
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 @pytest.mark.parametrize("history", HISTORIES)
 def test_engine_and_reference_agree_on_a_random_graph(history, seed):
     count = 10 if history == "at once" else 4
-    told = list(differences(some_reads(Random(seed), count), history))
-    assert not told, f"{len(told)} differences, the first: {told[0]}"
+    reported = list(differences(some_reads(Random(seed), count), history))
+    assert not reported, f"{len(reported)} differences, the first: {reported[0]}"

@@ -85,7 +85,7 @@ def test_printing_and_reading_a_query_changes_neither_its_plan_nor_its_reasons(q
     [read] = parse_queries(print_queries(QueryTree((query,)))).queries
     plan_again, report_again = checked(read)
     assert plan_again == plan
-    # A tree that was not read has no places, so there the same reason is told once.
+    # A tree that was not read has no places, so there the same reason is reported once.
     assert set(map(str, report_again.diagnostics)) == set(map(str, report.diagnostics))
 
 

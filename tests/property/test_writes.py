@@ -219,11 +219,11 @@ class Writes(RuleBasedStateMachine):
 
     def _mutate(self, steps):
         verdict = Mutation().run(self.graph, Wanted(steps), self.branch)
-        told, *affected = self.model.mutate(steps)
-        assert verdict.told == told, verdict.messages
-        if not told:
+        reported, *affected = self.model.mutate(steps)
+        assert verdict.reported == reported, verdict.messages
+        if not reported:
             assert verdict.affected == tuple(affected)
-        self._landed(not told and any(affected))
+        self._landed(not reported and any(affected))
 
     @rule(
         given=few(puts(), 6),
@@ -242,9 +242,9 @@ class Writes(RuleBasedStateMachine):
             verdict = surface.run(self.graph, wanted, self.branch)
         except Inexpressible:
             return
-        told = self.model.load(wanted.steps, wanted.mode, partial=wanted.partial)
-        assert verdict.told == told, verdict.messages
-        self._landed(not told)
+        reported = self.model.load(wanted.steps, wanted.mode, partial=wanted.partial)
+        assert verdict.reported == reported, verdict.messages
+        self._landed(not reported)
 
     def _landed(self, did):
         """Compare the graph with the model; there is a commit exactly when there was a change."""

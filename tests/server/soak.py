@@ -2,7 +2,7 @@
 
 `python -m tests.server.soak --seconds 300` starts three processes on one graph, lets 64 clients
 read and write it, kills a process on the way, and compares at the end what was acknowledged
-with what is there. Latencies are told beside those of the embedded graph in the same run.
+with what is there. Latencies are reported beside those of the embedded graph in the same run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ THIRDS, GROWTH = (1 / 3, 2 / 3), 1.1
 
 
 @dataclass
-class Told:
+class Reported:
     """What the clients saw."""
 
     acknowledged: dict[str, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def seed(uri: str) -> None:
     og.open(uri).load("\n".join(json.dumps(line) for line in lines).encode())
 
 
-def one_client(server: Server, number: int, told: Told, stop: threading.Event) -> None:
+def one_client(server: Server, number: int, reported: Reported, stop: threading.Event) -> None:
     """Read and write until it is over."""
     chance = random.Random(number)
     step = 0
@@ -84,54 +84,56 @@ def one_client(server: Server, number: int, told: Told, stop: threading.Event) -
         while not stop.is_set():
             step += 1
             if chance.random() < WRITES:
-                _write(client, f"c{number}-{step}", told)
+                _write(client, f"c{number}-{step}", reported)
             else:
-                _read(client, chance, told)
+                _read(client, chance, reported)
 
 
-def _write(client: httpx.Client, name: str, told: Told) -> None:
+def _write(client: httpx.Client, name: str, reported: Reported) -> None:
     body = {"query": INSERT, "params": {"name": name, "age": len(name)}}
-    answer = _timed(lambda: client.post("/graphs/g/mutate", json=body), "write", told)
-    with told.lock:
+    answer = _timed(lambda: client.post("/graphs/g/mutate", json=body), "write", reported)
+    with reported.lock:
         if answer is None:
-            told.unknown.add(name)
+            reported.unknown.add(name)
         elif answer.status_code == 200:
-            told.acknowledged[name] = len(name)
+            reported.acknowledged[name] = len(name)
         elif answer.status_code >= 500:
-            told.bad.append(answer.text)
+            reported.bad.append(answer.text)
 
 
-def _read(client: httpx.Client, chance: random.Random, told: Told) -> None:
+def _read(client: httpx.Client, chance: random.Random, reported: Reported) -> None:
     name = f"s{chance.randrange(SEEDED)}"
     body: dict[str, Any] = chance.choice(
         [{"query": NEIGHBOURS, "params": {"name": name}}, {"query": OLDEST}]
     )
-    answer = _timed(lambda: client.post("/graphs/g/query", json=body), "read", told)
+    answer = _timed(lambda: client.post("/graphs/g/query", json=body), "read", reported)
     if answer is not None and answer.status_code >= 500:
-        with told.lock:
-            told.bad.append(answer.text)
+        with reported.lock:
+            reported.bad.append(answer.text)
 
 
-def _timed(ask: Callable[[], httpx.Response], kind: str, told: Told) -> httpx.Response | None:
+def _timed(
+    ask: Callable[[], httpx.Response], kind: str, reported: Reported
+) -> httpx.Response | None:
     begun = time.monotonic()
     try:
         answer = ask()
     except httpx.TransportError as error:
-        with told.lock:
-            told.broken[type(error).__name__] += 1
+        with reported.lock:
+            reported.broken[type(error).__name__] += 1
         return None
     ended = time.monotonic()
-    with told.lock:
-        told.statuses[kind, answer.status_code] += 1
-        told.seconds[kind].append((ended, ended - begun))
+    with reported.lock:
+        reported.statuses[kind, answer.status_code] += 1
+        reported.seconds[kind].append((ended, ended - begun))
     return answer
 
 
-def answers(told: Told, begun: float, until: float) -> dict[str, Any]:
+def answers(reported: Reported, begun: float, until: float) -> dict[str, Any]:
     """Return how long the answers of a while took."""
     found = {
         kind: [took for at, took in pairs if begun <= at < until]
-        for kind, pairs in told.seconds.items()
+        for kind, pairs in reported.seconds.items()
     }
     return {kind: {"count": len(v), **percentiles(v)} for kind, v in found.items()}
 
@@ -175,17 +177,17 @@ def memory(server: Server) -> int:
 
 
 def soak(folder: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
-    """Run it, and return what is to be told, and what is wrong."""
+    """Run it, and return what is to be reported, and what is wrong."""
     uri = make_graph(folder / "g")
     seed(uri)
     alone = embedded(uri, min(max(seconds / 10, 3), 20))
-    told, stop = Told(), threading.Event()
+    reported, stop = Reported(), threading.Event()
     held: list[tuple[float, int]] = []
     arguments = [f"--graph=g={uri}", "--unauthenticated", f"--workers={WORKERS}"]
     environment = {"OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "64", "OMNIGRAPH_LOG": "warning"}
     with serving(*arguments, environment=environment) as server:
         clients = [
-            threading.Thread(target=one_client, args=(server, number, told, stop))
+            threading.Thread(target=one_client, args=(server, number, reported, stop))
             for number in range(CLIENTS)
         ]
         for client in clients:
@@ -204,31 +206,35 @@ def soak(folder: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
         code = server.stop()
     graph = og.open(uri)
     found = {row["name"]: row["age"] for row in graph.query(ALL_PEOPLE)}
-    lost = [name for name, age in told.acknowledged.items() if found.get(name) != age]
+    lost = [name for name, age in reported.acknowledged.items() if found.get(name) != age]
     made_up = [
         name
         for name in found
-        if name.startswith("c") and name not in told.acknowledged and name not in told.unknown
+        if name.startswith("c")
+        and name not in reported.acknowledged
+        and name not in reported.unknown
     ]
     report = {
         "seconds": seconds,
         "clients": CLIENTS,
         "processes": WORKERS,
-        "requests_per_second": round(sum(told.statuses.values()) / seconds, 1),
-        "served": answers(told, 0, float("inf")),
-        "served_in_the_first_quarter": answers(told, begun, begun + seconds / 4),
-        "served_in_the_last_quarter": answers(told, begun + seconds * 3 / 4, begun + seconds),
+        "requests_per_second": round(sum(reported.statuses.values()) / seconds, 1),
+        "served": answers(reported, 0, float("inf")),
+        "served_in_the_first_quarter": answers(reported, begun, begun + seconds / 4),
+        "served_in_the_last_quarter": answers(reported, begun + seconds * 3 / 4, begun + seconds),
         "embedded_one_caller": alone,
-        "statuses": {f"{kind} {status}": n for (kind, status), n in sorted(told.statuses.items())},
-        "broken_connections": dict(told.broken),
-        "acknowledged_writes": len(told.acknowledged),
+        "statuses": {
+            f"{kind} {status}": n for (kind, status), n in sorted(reported.statuses.items())
+        },
+        "broken_connections": dict(reported.broken),
+        "acknowledged_writes": len(reported.acknowledged),
         "memory_mib": held[:: max(len(held) // 12, 1)],
     }
     middle, last = (max(m for at, m in held if low <= at / seconds < low + 1 / 3) for low in THIRDS)
     wrong = {
         f"{len(lost)} acknowledged writes are lost: {lost[:5]}": lost,
         f"entities nobody wrote: {made_up[:5]}": made_up,
-        f"{len(told.bad)} answers with 5xx: {told.bad[:3]}": told.bad,
+        f"{len(reported.bad)} answers with 5xx: {reported.bad[:3]}": reported.bad,
         f"memory grew from {middle} to {last} MiB": last > GROWTH * middle,
         "the process that was killed was not replaced": len(replaced) != WORKERS,
         f"the server ended with {code}": code,

@@ -71,7 +71,7 @@ def test_the_server_itself_has_tools_of_its_own(guarded_server):
 
 @pytest.mark.parametrize("path", ["/mcp", GUARDED, "/graphs/nothing/mcp"])
 @pytest.mark.parametrize("token", [None, "token-nobody"])
-def test_without_a_token_nothing_is_told(guarded_server, path, token):
+def test_without_a_token_nothing_is_reported(guarded_server, path, token):
     answer = posted(guarded_server, path, token=token)
     assert answer.status_code == 401
     assert answer.json()["code"] == "unauthorized"
@@ -94,7 +94,7 @@ def test_a_request_is_one_line_of_the_log(guarded_server):
     assert set(loggers) <= {"omnigraph.server", "omnigraph.policy"}
 
 
-def test_an_unknown_method_is_told_as_such(guarded_server):
+def test_an_unknown_method_is_reported_as_such(guarded_server):
     answer = posted(guarded_server, GUARDED, {**PING, "method": "tools/burn"})
     assert answer.json()["error"]["code"] == -32601
 

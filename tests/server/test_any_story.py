@@ -26,7 +26,7 @@ FOLLOWED = [*CHECKS, use_after_free, ensure_resource_availability]
 
 
 @pytest.fixture
-def told(open_server):
+def reported(open_server):
     """Return a machine that tells stories, the statuses it was answered with, and what is wrong."""
     statuses, wrong = Counter(), []
     with requests.Session() as session:
@@ -57,8 +57,8 @@ def told(open_server):
         yield Story, statuses, wrong
 
 
-def test_any_story_is_answered_as_described(told):
-    story, statuses, wrong = told
+def test_any_story_is_answered_as_described(reported):
+    story, statuses, wrong = reported
     how = settings(
         max_examples=STORIES,
         stateful_step_count=STEPS,

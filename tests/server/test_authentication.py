@@ -41,7 +41,7 @@ def status(client, graph, method, path, body):
         "Bearer",
     ],
 )
-def test_a_caller_without_a_token_is_told_so(guarded_server, header):
+def test_a_caller_without_a_token_is_reported_so(guarded_server, header):
     headers = {} if header is None else {"Authorization": header}
     with guarded_server.client() as client:
         for method, path, body in [READ, CHANGE]:
@@ -61,7 +61,7 @@ def test_the_name_of_the_scheme_has_no_case(guarded_server, scheme):
 
 
 @pytest.mark.parametrize("token", ["wrong", "token-ad", "token-adaa", "TOKEN-ADA", "té"])
-def test_a_wrong_token_is_told_alike_whatever_is_asked(guarded_server, token):
+def test_a_wrong_token_is_reported_alike_whatever_is_asked(guarded_server, token):
     with guarded_server.client() as client:
         headers = {"Authorization": f"Bearer {token}".encode()}
         answers = [
@@ -120,15 +120,15 @@ def test_a_graph_without_a_policy_is_only_read(guarded_server, actor):
 
 def test_stored_queries_that_are_not_to_be_run_are_not_there(guarded_server):
     body = {"params": {"min": 1}}
-    told = {}
+    reported = {}
     for actor in TOKENS:
         with guarded_server.client(TOKENS[actor]) as client:
             for name in ("adults", "nope"):
                 answer = client.post(f"/graphs/guarded/queries/{name}", json=body)
-                told[actor, name] = (answer.status_code, answer.json().get("error"))
+                reported[actor, name] = (answer.status_code, answer.json().get("error"))
     missing = (404, "stored query not found")
-    assert told.pop(("act-ada", "adults"))[0] == 200
-    assert set(told.values()) == {missing}
+    assert reported.pop(("act-ada", "adults"))[0] == 200
+    assert set(reported.values()) == {missing}
 
 
 def test_changes_of_a_commit_that_is_not_to_be_read_are_not_there(guarded_server):
@@ -203,14 +203,14 @@ def test_each_decision_is_logged_once(guarded_server, path, body, decided):
     asked = f"decided-{path.replace('/', '-')}"
     with guarded_server.client("token-ada") as client:
         client.post(f"/graphs/guarded/{path}", json=body, headers={"X-Request-Id": asked})
-    lines = [json.loads(line) for line in until_told(guarded_server, asked)]
-    told = [line for line in lines if line["logger"] == "omnigraph.policy"]
+    lines = [json.loads(line) for line in until_reported(guarded_server, asked)]
+    reported = [line for line in lines if line["logger"] == "omnigraph.policy"]
     facts = ("action", "branch", "target_branch", "allowed")
-    assert [tuple(line[name] for name in facts) for line in told] == decided
-    assert {line["actor"] for line in told} == {"act-ada"}
+    assert [tuple(line[name] for name in facts) for line in reported] == decided
+    assert {line["actor"] for line in reported} == {"act-ada"}
 
 
-def until_told(server, request_id):
+def until_reported(server, request_id):
     """Return the lines of the log about a request, once the last one is there."""
     patient = time.monotonic() + PATIENCE
     while time.monotonic() < patient:

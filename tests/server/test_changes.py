@@ -87,7 +87,7 @@ def test_a_baseline_ends_with_the_cursor_that_goes_on(client, commits):
         ("start=after:01ARZ3NDEKTSV4RRFFQ69G5FAV", 404),
     ],
 )
-def test_a_reader_that_asks_wrongly_is_told(client, query, status):
+def test_a_reader_that_asks_wrongly_is_reported(client, query, status):
     answer = client.get(f"{G}/changes?{query}")
     assert answer.status_code == status
     if query == "cursor=x":

@@ -42,7 +42,7 @@ QUERY = json.dumps({"query": ALL_PEOPLE})
         ("load/ndjson", "{}", JSON, 415, "content_type_unsupported"),
     ],
 )
-def test_a_bad_body_is_told_from_a_bad_shape(client, path, body, headers, status, code):
+def test_a_bad_body_is_reported_from_a_bad_shape(client, path, body, headers, status, code):
     answer = client.post(f"{G}/{path}", content=body, headers=headers)
     assert (answer.status_code, answer.json()["problem"]["code"]) == (status, code)
     assert answer.json()["code"] == "bad_request"
@@ -211,7 +211,7 @@ def test_who_sends_too_much_reads_the_answer_after_it(open_server, announced):
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
-def test_who_asks_before_it_sends_too_much_is_told_at_once(open_server):
+def test_who_asks_before_it_sends_too_much_is_reported_at_once(open_server):
     head = (
         b"POST %s/query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         b"Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n"
@@ -233,7 +233,7 @@ def test_a_line_of_too_many_parts_is_too_large(client):
     }
 
 
-def test_a_mutation_among_queries_is_told_where_to_go(client):
+def test_a_mutation_among_queries_is_reported_where_to_go(client):
     asked = {"query": INSERT, "params": {"name": "Ada"}}
     for headers in ({}, {"Accept": "application/x-ndjson"}):
         answer = client.post(f"{G}/query", json=asked, headers=headers)

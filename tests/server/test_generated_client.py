@@ -124,8 +124,8 @@ def test_a_generated_client_does_everything(ada, bob):
     assert whole.content == b"hello"
     part = ada.full("blobs.cluster_get_blob", GRAPH, branch="gen/a", range_="bytes=1-2", **where)
     assert (part.status_code, part.content) == (206, b"el")
-    told = ada.full("blobs.cluster_head_blob", GRAPH, branch="gen/a", **where)
-    assert told.headers["etag"] == whole.headers["etag"]
+    reported = ada.full("blobs.cluster_head_blob", GRAPH, branch="gen/a", **where)
+    assert reported.headers["etag"] == whole.headers["etag"]
 
     shown = ada("snapshots.cluster_get_snapshot", GRAPH, branch="gen/a")
     counts = {dataset.type_name: dataset.entity_count for dataset in shown.datasets}

@@ -55,7 +55,7 @@ def test_a_path_leads_where_it_says_or_nowhere(open_server, path, status):
         assert json.loads(body)["error"]
 
 
-def test_removed_routes_and_wrong_methods_are_told(client):
+def test_removed_routes_and_wrong_methods_are_reported(client):
     assert client.get("/nothing").content == b""
     wrong = client.put(f"{G}/branches")
     assert (wrong.status_code, wrong.json()["code"]) == (405, "method_not_allowed")
@@ -90,7 +90,7 @@ def test_a_branch_with_a_tricky_name_is_not_made(client, name):
         r'{"edge":"Knows","from":"half \ud800","to":"a"}',
     ],
 )
-def test_half_a_character_is_told_with_its_place(client, line):
+def test_half_a_character_is_reported_with_its_place(client, line):
     headers = {"Content-Type": "application/x-ndjson"}
     answer = client.post(f"{G}/load/ndjson?mode=merge", content=line, headers=headers)
     assert answer.status_code == 400
@@ -193,12 +193,12 @@ def test_a_body_that_comes_byte_by_byte_is_not_waited_for(open_server):
 
 def test_guessing_tokens_tells_nothing_and_locks_nobody_out(guarded_server):
     with guarded_server.client() as client:
-        told = set()
+        reported = set()
         for number in range(50):
             headers = {"Authorization": f"Bearer token-{number:x}"}
             answer = client.get("/graphs/guarded/schema", headers=headers)
-            told.add((answer.status_code, answer.text, "retry-after" in answer.headers))
-    [(status, text, _)] = told
+            reported.add((answer.status_code, answer.text, "retry-after" in answer.headers))
+    [(status, text, _)] = reported
     assert (status, json.loads(text)["code"]) == (401, "unauthorized")
     with guarded_server.client("token-ada") as client:
         assert client.get("/graphs/guarded/schema").status_code == 200

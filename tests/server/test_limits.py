@@ -78,8 +78,8 @@ def test_a_query_takes_only_what_it_may(tmp_path, options, resource):
         for path, accepted in WAYS_TO_ASK:
             asked = {"query": PAIRS, "analyze": True, "memory_bytes": 10**12}
             headers = {"Accept": accepted}
-            told = failed(client.post(f"/graphs/g/{path}", json=asked, headers=headers), 413)
-            assert told["resource_limit"]["resource"] == resource
+            reported = failed(client.post(f"/graphs/g/{path}", json=asked, headers=headers), 413)
+            assert reported["resource_limit"]["resource"] == resource
 
 
 def test_a_query_that_finds_the_memory_held_by_others_may_come_again(tmp_path, monkeypatch):
@@ -89,9 +89,9 @@ def test_a_query_that_finds_the_memory_held_by_others_may_come_again(tmp_path, m
         for path, accepted in WAYS_TO_ASK:
             asked = {"query": PAIRS, "analyze": True}
             answer = client.post(f"/graphs/g/{path}", json=asked, headers={"Accept": accepted})
-            told = failed(answer, 429)
-            assert told["problem"]["code"] == "query_memory_busy"
-            assert told["resource_limit"]["resource"] == "query_memory_total_bytes"
+            reported = failed(answer, 429)
+            assert reported["problem"]["code"] == "query_memory_busy"
+            assert reported["resource_limit"]["resource"] == "query_memory_total_bytes"
             assert answer.headers["retry-after"] == "60"
 
 
@@ -103,9 +103,9 @@ def test_a_count_beyond_64_bits_is_refused_with_its_own_code(tmp_path):
         loaded = client.post("/graphs/g/load", json={"data": "\n".join([*people, *edges])})
         assert loaded.status_code == 200
         text = f"query q() {{ match {{ $n0: Person  {steps} }} return {{ count($n0) as n }} }}"
-        told = failed(client.post("/graphs/g/query", json={"query": text}), 413)
-        assert told["problem"]["code"] == "query_count_overflow"
-        assert told["resource_limit"]["resource"] == "query_count"
+        reported = failed(client.post("/graphs/g/query", json={"query": text}), 413)
+        assert reported["problem"]["code"] == "query_count_overflow"
+        assert reported["resource_limit"]["resource"] == "query_count"
         fewer = text.replace("$n62 knows $n63", '$n62.name = "a"')
         answered = client.post("/graphs/g/query", json={"query": fewer})
         assert answered.json()["rows"] == [{"n": 2**62}]
@@ -116,9 +116,9 @@ def test_rows_that_do_not_fit_one_object_are_sent_as_they_come(tmp_path):
         lines = "".join(f'{{"type":"Person","data":{{"name":"p{n}"}}}}\n' for n in range(200))
         assert client.post("/graphs/g/load", json={"data": lines}).status_code == 200
         asked = {"query": ALL_PEOPLE}
-        told = failed(client.post("/graphs/g/query", json=asked), 413)
-        assert told["resource_limit"]["resource"] == "query_memory_bytes"
-        assert "application/x-ndjson" in told["error"]
+        reported = failed(client.post("/graphs/g/query", json=asked), 413)
+        assert reported["resource_limit"]["resource"] == "query_memory_bytes"
+        assert "application/x-ndjson" in reported["error"]
         accepted = {"Accept": "application/x-ndjson"}
         rows = client.post("/graphs/g/query", json=asked, headers=accepted).text.splitlines()
         assert len(rows) == 200
@@ -141,9 +141,9 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(tmp_path):
             front.scheduler.threads.submit(done.wait)
         late = client.post("/graphs/g/query", json={"query": ALL_PEOPLE})
         done.set()
-        told = failed(late, 503)
-        assert "code" not in told
-        assert told["problem"]["code"] == "deadline"
+        reported = failed(late, 503)
+        assert "code" not in reported
+        assert reported["problem"]["code"] == "deadline"
 
 
 def test_so_many_streams_are_under_way(tmp_path):
@@ -167,7 +167,7 @@ async def _release(streams):
     streams.release()
 
 
-def test_a_mistake_of_ours_is_told_by_a_fixed_text(tmp_path, monkeypatch):
+def test_a_mistake_of_ours_is_reported_by_a_fixed_text(tmp_path, monkeypatch):
     def broken(_):
         raise RuntimeError("/secret/place")
 
@@ -186,8 +186,8 @@ def test_what_breaks_in_the_server_tells_no_paths(tmp_path):
             file.write_bytes(b"nonsense")
         for path, body in (("query", {"query": ALL_PEOPLE}), ("export", {})):
             answer = client.post(f"/graphs/g/{path}", json=body)
-            told = failed(answer, 500)
-            assert told["code"] == "internal"
+            reported = failed(answer, 500)
+            assert reported["code"] == "internal"
             assert str(tmp_path) not in answer.text
             assert "nodes/" not in answer.text
             assert "Traceback" not in answer.text

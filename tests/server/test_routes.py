@@ -40,7 +40,7 @@ def test_health_tells_versions(client):
     assert answer == {"status": "ok", "version": "0.1.0", "internal_schema_version": 1}
 
 
-def test_health_is_told_below_a_graph_too(client):
+def test_health_is_reported_below_a_graph_too(client):
     assert client.get(f"{G}/healthz").json() == client.get("/healthz").json()
     assert client.get("/graphs/nothere/healthz").status_code == 404
 

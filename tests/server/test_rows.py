@@ -58,6 +58,6 @@ def test_no_rows_are_an_empty_stream_of_the_same_types(client):
 
 
 @pytest.mark.parametrize("media", [ARROW, LINES])
-def test_what_is_wrong_is_told_in_json(client, media):
+def test_what_is_wrong_is_reported_in_json(client, media):
     answer = ask(client, media, query="query broken(")
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")

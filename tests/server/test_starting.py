@@ -28,8 +28,10 @@ def test_a_graph_served_by_one_command_is_read_and_written(tmp_path):
         assert found["graph_commit_id"] == done.json()["commit"]["graph_commit_id"]
         assert server.stop() == 0
     lines = [json.loads(line) for line in server.log]
-    told = [(line["method"], line["route"], line["status"]) for line in lines if "route" in line]
-    assert told == [
+    reported = [
+        (line["method"], line["route"], line["status"]) for line in lines if "route" in line
+    ]
+    assert reported == [
         ("GET", "/healthz", 200),
         ("POST", "/graphs/{graph_id}/mutate", 200),
         ("POST", "/graphs/{graph_id}/query", 200),
@@ -103,7 +105,7 @@ def test_a_container_says_by_its_environment_what_to_serve_and_where(tmp_path, m
     assert (ran.code, "expected HOST:PORT" in ran.err) == (2, True)
 
 
-def test_an_address_that_is_taken_is_told(open_server, tmp_path):
+def test_an_address_that_is_taken_is_reported(open_server, tmp_path):
     host, port = open_server.address
     with pytest.raises(InvalidInput, match="cannot listen on"):
         bind_socket(ServerSettings(host=host, port=port))

@@ -81,7 +81,7 @@ def test_pushed_filter_of_one_use_of_a_frame_spoils_its_other_uses(source):
 
 
 def test_commit_of_a_writer_runs_once_in_another_process(spark, source, tmp_path):
-    path = tmp_path / "told"
+    path = tmp_path / "reported"
     frame = spark.createDataFrame([(1,), (2,)], "n int").repartition(2)
     frame.write.format("numbers").mode("append").save(str(path))
     pid, messages = path.read_text().split()

@@ -22,14 +22,14 @@ def disagreement(expected: Answer, columns: Sequence[str], rows: Rows) -> str | 
     if list(columns) != list(expected.columns):
         return f"columns {list(columns)}, not {list(expected.columns)}"
     if len(rows) != len(expected.rows):
-        return _told(f"{len(rows)} rows, not {len(expected.rows)}", expected, rows)
+        return _reported(f"{len(rows)} rows, not {len(expected.rows)}", expected, rows)
     start = 0
     for group in groups(expected):
         first, last = max(start, expected.offset), min(start + len(group), _end(expected))
         found = rows[first - expected.offset : max(first, last) - expected.offset]
         start += len(group)
         if not _holds(group, found):
-            return _told("other rows", expected, rows)
+            return _reported("other rows", expected, rows)
     return None
 
 
@@ -111,7 +111,7 @@ def _unsigned(value: Any) -> Any:
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
-def _told(what: str, expected: Answer, rows: Rows) -> str:
+def _reported(what: str, expected: Answer, rows: Rows) -> str:
     wanted = [canonical(row) for row in expected.rows]
     given = [canonical(row) for row in rows]
     if not expected.ordered:

@@ -278,27 +278,27 @@ def _diagnostic_text(diagnostic: Diagnostic) -> str:
 def _diagnostics_agree(expected: str, actual: str) -> bool:
     if "ok" in (expected, actual):
         return expected == actual
-    wanted, told = list(_diagnostics(expected)), list(_diagnostics(actual))
-    return len(wanted) == len(told) and all(
+    wanted, reported = list(_diagnostics(expected)), list(_diagnostics(actual))
+    return len(wanted) == len(reported) and all(
         one.head == other.head
         and one.message in other.message
         and one.help in other.help
         and bool(one.help) == bool(other.help)
-        for one, other in zip(wanted, told, strict=True)
+        for one, other in zip(wanted, reported, strict=True)
     )
 
 
-class _Told(NamedTuple):
+class _Reported(NamedTuple):
     head: str
     message: str
     help: str
 
 
-def _diagnostics(text: str) -> Iterator[_Told]:
+def _diagnostics(text: str) -> Iterator[_Reported]:
     """Read the lines of an `expect` section."""
     for block in re.split(r"\n(?!  )", text):
         first, *rest = block.split("\n")
         match = _DIAGNOSTIC.fullmatch(first)
         if match is None or len(rest) > 1 or not all(line.startswith(_HELP) for line in rest):
             raise CaseError(f"`{block}` is no diagnostic")
-        yield _Told(match["head"], match["message"] or "", "".join(rest).removeprefix(_HELP))
+        yield _Reported(match["head"], match["message"] or "", "".join(rest).removeprefix(_HELP))

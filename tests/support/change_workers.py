@@ -1,7 +1,7 @@
 """What many processes change in one graph at once, and what they write down.
 
 They share few names, so that they meet: some insert edges to nodes that others delete, some fight
-for one unique value or one key. Whoever is told that a change was made writes it down with its
+for one unique value or one key. A worker that got a commit writes it down with its
 commit; replaying those in the order of the commits must give the graph.
 """
 
@@ -116,7 +116,7 @@ def attempt(graph: og.Graph, surface: str, wanted: Wanted) -> Attempt:
         verdict = SURFACES[surface].run(graph, wanted)
     except OmniError as error:
         return Attempt(surface, wanted, refused=error.code)
-    rules = sorted({rule for rule, *_ in verdict.told})
+    rules = sorted({rule for rule, *_ in verdict.reported})
     return Attempt(surface, wanted, verdict.commit, " ".join(rules) or None)
 
 

@@ -25,7 +25,7 @@ from omnigraph.write.violations import Violation, ViolationRule
 Values: TypeAlias = Mapping[str, Any]
 State: TypeAlias = dict[str, dict[str, dict[str, Any]]]
 """Every entity: type, then id, then endpoints and properties."""
-Told: TypeAlias = tuple[str, str | None, str | None, str | None]
+Reported: TypeAlias = tuple[str, str | None, str | None, str | None]
 """What a violation is about: rule, type, id (None when it was generated), property."""
 
 _ULID_LENGTH = 26
@@ -172,7 +172,7 @@ def is_generated(id_: str | None) -> bool:
     return id_ is not None and len(id_) == _ULID_LENGTH and id_.isalnum() and id_.isupper()
 
 
-def told(violations: tuple[Violation, ...]) -> Counter[Told]:
+def reported(violations: tuple[Violation, ...]) -> Counter[Reported]:
     """Return what violations are about.
 
     A generated id is nobody's business, and a value that cannot be read may be that of the id.

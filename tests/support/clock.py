@@ -16,7 +16,7 @@ from tests.support.children import TIMEOUT, Place, finish, start
 
 
 class Clock:
-    """Stands for `datetime` where commits take their time from; it goes where it is told."""
+    """Stands for `datetime` where commits take their time from; it is set by the test."""
 
     def __init__(self, monkeypatch: Any, start: datetime) -> None:
         self.instant = start

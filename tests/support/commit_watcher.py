@@ -1,6 +1,6 @@
 """Watch a graph whose writers are killed at random moments.
 
-It knows what every writer was told before it died, so it knows what the graph must show.
+It knows what every writer received before it died, so it knows what the graph must show.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def kill_writers(places: Sequence[Place], seed: int, kills: int, longest_life: f
 
 
 class Watched:
-    """A graph, and what everybody who wrote to it was told."""
+    """A graph, and the results that its writers received."""
 
     def __init__(self, place: Place) -> None:
         self.place = place

@@ -1,6 +1,6 @@
 """The ways to a graph: embedded, and through servers with one and with several processes.
 
-A scenario asks for `lane.graph()` and gets one nobody has used; what it does and what it is told
+A scenario asks for `lane.graph()` and gets one nobody has used; what it does and the results
 must be the same on every lane.
 """
 

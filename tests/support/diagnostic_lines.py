@@ -1,11 +1,11 @@
-"""Says in one line per diagnostic what a text was told."""
+"""Print the diagnostics of a text, one line each."""
 
 from __future__ import annotations
 
 from omnigraph.lang import Code, DiagnosticReport, read_queries, read_schema, report_for_text
 
 
-def told(report: DiagnosticReport) -> list[str]:
+def reported(report: DiagnosticReport) -> list[str]:
     """Return `line:column message`, followed by ` | hint` where there is one, in text order."""
     return [
         f"{':'.join(map(str, d.source.position(d.span.start)))} {d.message}"
@@ -15,22 +15,22 @@ def told(report: DiagnosticReport) -> list[str]:
     ]
 
 
-def told_schema(text: str) -> list[str]:
+def reported_schema(text: str) -> list[str]:
     """Return what reading `.pg` text says."""
     report = report_for_text(text, "test.pg", Code.SCHEMA_UNREADABLE)
     read_schema(report)
-    return told(report)
+    return reported(report)
 
 
-def told_queries(text: str) -> list[str]:
+def reported_queries(text: str) -> list[str]:
     """Return what reading `.gq` text says."""
     report = report_for_text(text, "test.gq", Code.QUERY_UNREADABLE)
     read_queries(report)
-    return told(report)
+    return reported(report)
 
 
 def read_table(table: str) -> list[tuple[str, list[str]]]:
-    """Read lines of text, each followed by indented lines with what it is told.
+    """Read lines of text, each followed by indented lines with what it is reported.
 
     A hint stands on a line of its own after its message and starts with `= `.
     """

@@ -121,7 +121,7 @@ class World:
         return {name: copy.deepcopy(type_.rows) for name, type_ in self.types.items()}
 
     def settle(self) -> None:
-        """Forget what only the last migration was told, and note what is accepted now."""
+        """Forget what only the last migration reported, and note what is accepted now."""
         self.accepted = frozenset(self.types)
         for type_ in self.types.values():
             type_.origin, type_.accepted = None, frozenset(type_.props)
@@ -257,7 +257,7 @@ class Life:
     chance: random.Random
     worlds: dict[str, World] = field(default_factory=dict)
     past: dict[str, dict[str, Any]] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     @classmethod
     def begin(cls, folder: str, seed: int) -> Life:
@@ -278,15 +278,15 @@ class Life:
     def remember(self, branch: str) -> None:
         """Compare a branch with its model, and note what its commit shows."""
         state = read_state(self.graph, branch)
-        assert state == self.worlds[branch].state(), (branch, self.told)
+        assert state == self.worlds[branch].state(), (branch, self.reported)
         self.past[self.graph.snapshot(branch).commit_id] = state
 
     def look_back(self) -> None:
         """Compare every commit there ever was with what it showed then, in a new process's eyes."""
         graph = og.open(self.graph.uri)
         for commit, state in self.past.items():
-            assert read_state(graph, commit) == state, (commit, self.told)
-        assert graph.verify().ok, (graph.verify().problems, self.told)
+            assert read_state(graph, commit) == state, (commit, self.reported)
+        assert graph.verify().ok, (graph.verify().problems, self.reported)
 
     def migrate(self, branch: str) -> None:
         """Change the schema at random; what breaks a rule is refused and changes nothing."""
@@ -294,14 +294,14 @@ class Life:
         for _ in range(self.chance.randrange(1, 4)):
             _edit(world, self.chance)
         text, wrong = world.text(), broken(world)
-        self.told.append(f"on {branch}, {wrong} wrong:\n{text}")
+        self.reported.append(f"on {branch}, {wrong} wrong:\n{text}")
         try:
             self.graph.schema.apply(text, branch=branch)
         except ValidationFailed as error:
             refused = error.total
         else:
             refused = 0
-        assert refused == wrong, self.told
+        assert refused == wrong, self.reported
         if refused:
             return
         world.settle()
@@ -322,16 +322,16 @@ class Life:
         for id_, row in given.items():
             values = {n: row.get(n, p.default) for n, p in type_.props.items()}
             type_.rows[id_] = {**{n: row[n] for n in type_.system}, **values}
-        self.told.append(f"on {branch}: {mode} {name} {rows}")
+        self.reported.append(f"on {branch}: {mode} {name} {rows}")
         wrong = broken(world)
         try:
             self.graph.load(
                 {name: [_record(type_, row) for row in given.values()]}, mode=mode, branch=branch
             )
         except ValidationFailed:
-            assert wrong, self.told
+            assert wrong, self.reported
             return
-        assert not wrong, self.told
+        assert not wrong, self.reported
         self.worlds[branch] = world
 
     def _row(self, world: World, type_: Type) -> dict[str, Any]:

@@ -44,6 +44,6 @@ def graph_root(request: pytest.FixtureRequest, tmp_path: Path) -> Root:
 
 @pytest.fixture(scope="session")
 def racers() -> Iterator[Racers]:
-    """Keep four processes ready that start together at whatever they are told."""
+    """Keep four processes ready that start a function together."""
     with racing(4) as found:
         yield found

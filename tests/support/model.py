@@ -24,10 +24,10 @@ from omnigraph.types import PropertyType, Scalar
 from tests.support.changes import (
     Delete,
     Put,
+    Reported,
     Set,
     State,
     Step,
-    Told,
     Values,
     Where,
     definition,
@@ -58,7 +58,7 @@ class Change:
 
     batches: dict[str, list[list[Row]]] = field(default_factory=lambda: defaultdict(list))
     deleted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    told: Counter[Told] = field(default_factory=Counter)
+    reported: Counter[Reported] = field(default_factory=Counter)
 
     def final(self, name: str) -> dict[str, Row]:
         """Return the last row of each id, in the order in which they stand."""
@@ -90,7 +90,7 @@ class Model:
 
     def load(
         self, puts: Sequence[Put], mode: str = "merge", *, partial: bool = False
-    ) -> Counter[Told]:
+    ) -> Counter[Reported]:
         """Load entities; return what is wrong with them, and change nothing if anything is."""
         wanted = Change()
         rows: dict[str, list[Row]] = defaultdict(list)
@@ -102,7 +102,7 @@ class Model:
             wanted.batches[name] = [batch]
         return self._write(wanted, mode)
 
-    def mutate(self, steps: Sequence[Step]) -> tuple[Counter[Told], int, int]:
+    def mutate(self, steps: Sequence[Step]) -> tuple[Counter[Reported], int, int]:
         """Run statements; return what is wrong with them, and how many nodes and edges they hit."""
         wanted, nodes, edges = Change(), 0, 0
         for step in steps:
@@ -124,7 +124,7 @@ class Model:
         name, given = put.type, self._stored(put.type, put.values)
         key = key_of(self.catalog, name)
         if key and any(given.get(member) is None for member in key):
-            wanted.told.update(
+            wanted.reported.update(
                 ("required", name, None, member) for member in key if given.get(member) is None
             )
             return None
@@ -220,12 +220,12 @@ class Model:
                 return False
         return True
 
-    def _write(self, wanted: Change, mode: str) -> Counter[Told]:
+    def _write(self, wanted: Change, mode: str) -> Counter[Reported]:
         touched = [name for name in self.names if wanted.batches[name]]
         if mode == "overwrite":
             for name in touched:
                 wanted.deleted[name] = set(self.state[name]) - set(wanted.final(name))
-        problems = wanted.told + _Judge(self, wanted, mode).told()
+        problems = wanted.reported + _Judge(self, wanted, mode).reported()
         if not problems:
             for name in self.names:
                 for id_ in wanted.deleted[name]:
@@ -259,8 +259,8 @@ class Model:
                     rows[new] = rows.pop(old)
 
 
-def _anonymous(told: Told) -> Told:
-    rule, name, id_, property_ = told
+def _anonymous(reported: Reported) -> Reported:
+    rule, name, id_, property_ = reported
     return rule, name, None if is_generated(id_) else id_, property_
 
 
@@ -272,7 +272,7 @@ class _Judge:
         self.before = model.state
         self.wanted = wanted
         self.mode = mode
-        self.problems: Counter[Told] = Counter()
+        self.problems: Counter[Reported] = Counter()
         self.final = {name: wanted.final(name) for name in model.names}
         self.after = {
             name: {
@@ -282,7 +282,7 @@ class _Judge:
             for name, rows in self.before.items()
         }
 
-    def told(self) -> Counter[Told]:
+    def reported(self) -> Counter[Reported]:
         for name in self.before:
             for batch in self.wanted.batches[name]:
                 for row in batch:

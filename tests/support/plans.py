@@ -40,7 +40,7 @@ def read_plan(match: str, result: str = "return { 1 as one }", schema: str = "ha
 
 
 def typechecked(query: str, schema: str = "harbour") -> tuple[QueryPlan | None, list[Diagnostic]]:
-    """Return the plan of the only query of a text, if it has one, and what is told about it."""
+    """Return the plan of the only query of a text, if it has one, and what is reported about it."""
     report: DiagnosticReport = report_for_text(query, "query.gq", Code.QUERY_UNREADABLE)
     [tree] = read_queries(report).queries
     plan = typecheck(tree, catalog(schema), report)

@@ -75,7 +75,7 @@ WAYS: Ways = {
     "large": _as_if_large,
     "few ranked": _with(QuerySettings(few=0)),
 }
-"""How the engine may be told to answer; all ways give the same."""
+"""The execution modes of the engine; all give the same rows."""
 
 Stage: TypeAlias = tuple[og.Graph, Sequence[str]]
 """A graph to ask, and the lines it holds by now."""

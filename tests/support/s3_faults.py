@@ -1,4 +1,4 @@
-"""Stands between a client and the S3 server and misbehaves as told: loses answers, fails, stalls.
+"""Stands between a client and the S3 server and fails as configured: loses answers, fails, stalls.
 
 Everything that goes through is really stored by the server behind; only the way to it is bad.
 """

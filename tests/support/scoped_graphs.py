@@ -81,7 +81,7 @@ def graph_of(folder: Path, schema: str, *parts: Iterable[str], **options: Any) -
     return graph
 
 
-def told(graph: og.Graph) -> dict[str, Any]:
+def reported(graph: og.Graph) -> dict[str, Any]:
     """Return what a graph tells about its last commit, on every surface that tells changes."""
     before, last = (commit.id for commit in reversed(graph.commits.list(limit=2)))
     page = graph.commits.changes(last)

@@ -31,7 +31,7 @@ def everything(connection: socket.socket) -> bytes:
 
 
 def raw(address: tuple[str, int], data: bytes) -> bytes:
-    """Send bytes and return the answer of a server that is told to close."""
+    """Send bytes and return the answer of a server that is asked to close."""
     with connected(address) as connection:
         connection.sendall(data)
         return everything(connection)

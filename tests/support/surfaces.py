@@ -29,17 +29,17 @@ from omnigraph.write.violations import ValidationFailed, Violation
 from tests.support.changes import (
     Delete,
     Put,
+    Reported,
     Set,
     State,
     Step,
-    Told,
     Values,
     Where,
     definition,
     is_edge,
     key_of,
     property_type,
-    told,
+    reported,
 )
 from tests.support.model import entity_id, stored
 
@@ -75,7 +75,7 @@ class Wanted:
 class Verdict:
     """What a surface said: nothing when the change was made."""
 
-    told: Counter[Told]
+    reported: Counter[Reported]
     messages: tuple[str, ...] = ()
     affected: tuple[int, int] | None = None
     commit: str | None = None
@@ -147,7 +147,7 @@ class _Text:
 
     def misfits(self, error: QueryError) -> Verdict:
         """Return values that fit no parameter as what they are: values that fit no property."""
-        found: Counter[Told] = Counter()
+        found: Counter[Reported] = Counter()
         for diagnostic in error.diagnostics:
             name = diagnostic.message.partition("'")[2].partition("'")[0]
             assert name in self._meant, f"{error}\n{self.query()}"
@@ -395,7 +395,7 @@ def _refusal(error: ValidationFailed) -> Verdict:
     violations: tuple[Violation, ...] = error.violations
     assert violations, "a refusal says why"
     messages = tuple(violation.message for violation in violations)
-    return Verdict(told(violations), messages, error=error)
+    return Verdict(reported(violations), messages, error=error)
 
 
 def record(catalog: Catalog, put: Put) -> str:

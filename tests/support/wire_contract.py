@@ -40,13 +40,13 @@ def hold(response: httpx.Response) -> None:
     if operation is None or response.request.method == "HEAD" or response.status_code in BODILESS:
         return
     response.read()
-    told = operation["responses"].get(str(response.status_code), {})
+    reported = operation["responses"].get(str(response.status_code), {})
     if response.status_code >= 400:
         assert response.headers["content-type"] == "application/json"
         is_change = "changes" in operation["tags"]
         validator("ChangeErrorOutput" if is_change else "ErrorOutput").validate(response.json())
         return
-    for media, content in told.get("content", {}).items():
+    for media, content in reported.get("content", {}).items():
         assert response.headers["content-type"].partition(";")[0] == media
         if media == "application/json":
             validator(content["schema"]["$ref"].rpartition("/")[2]).validate(response.json())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -100,7 +101,7 @@ JsonMembers: TypeAlias = Mapping[str, Callable[[Any], Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class ValueConstraint:
+class ValueConstraint(ABC):
     """A rule about the values of one property; its row is in `catalog.constraints`.
 
     `json_members` are the names of its other fields in JSON, with what reads each.
@@ -114,9 +115,9 @@ class ValueConstraint:
         names = [field.name for field in fields(self)][1:]
         return dict(zip(self.json_members, (getattr(self, n) for n in names), strict=True))
 
+    @abstractmethod
     def argument_text(self) -> str:
         """Return the arguments after the property, as they are written in a schema."""
-        raise NotImplementedError
 
 
 def read_bound(value: object) -> int | float | None:

@@ -6,6 +6,7 @@ the nearest enclosing list of declarations, members or clauses catches it and sk
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -39,7 +40,7 @@ class ParseAborted(Exception):
     """Raised to stop parsing: more errors would not help."""
 
 
-class BaseParser:
+class BaseParser(ABC):
     """Tokens with a place in them, and the productions both languages use."""
 
     def __init__(self, report: DiagnosticReport, syntax: Code, too_deep: Code) -> None:
@@ -182,13 +183,13 @@ class BaseParser:
 
     # --- recovering ----------------------------------------------------------------------------
 
+    @abstractmethod
     def at_declaration(self) -> bool:
-        """Return whether a declaration starts here; each language defines it."""
-        raise NotImplementedError
+        """Return whether a declaration starts here."""
 
+    @abstractmethod
     def at_attempt(self) -> bool:
         """Return whether a declaration starts here, or a line that was meant as one."""
-        raise NotImplementedError
 
     def declarations(self, declaration: Callable[[], _ItemT]) -> tuple[_ItemT, ...]:
         """`{ declaration } EOF`; a declaration that cannot be read is skipped."""

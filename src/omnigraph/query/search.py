@@ -6,6 +6,7 @@ is never starved.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
@@ -111,7 +112,7 @@ class SearchEvaluator:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(ABC):
     """One call of a ranking on the rows of a frame; only `scores` has to be implemented."""
 
     search: SearchEvaluator
@@ -120,20 +121,14 @@ class Ranking:
     evaluator: Evaluator
     ranks_first_only: ClassVar[bool] = False
     """Whether it ranks only as many nodes as are shown when it is part of a fusion."""
-    knows_later_ranks: ClassVar[bool] = False
-    """Whether `later_ranks` is implemented."""
 
+    @abstractmethod
     def scores(self) -> tuple[Scores, Positions]:
         """Return the score of each row, and a number that breaks ties between scores."""
-        raise NotImplementedError
 
     def type_scores(self) -> SparseScores | None:
         """Return the scores of all entities of the type, where these are found at once."""
         return None
-
-    def later_ranks(self, nodes: Positions) -> tuple[Positions, Positions]:
-        """Return those of some nodes that have a rank, and their ranks among all entities."""
-        raise NotImplementedError
 
     def best(self, count: int) -> Positions | None:
         """Return rows among which are the first, ascending; None for all rows."""
@@ -209,10 +204,16 @@ class Ranking:
         return distinct_in_order(nodes[self.order()])[:most]
 
 
-class TextRelevance(Ranking):
-    """`bm25`: the relevance of a text of each row; one without a match has none."""
+class TypeRanking(Ranking):
+    """A ranking that finds the rank of any node among all entities of its type."""
 
-    knows_later_ranks = True
+    @abstractmethod
+    def later_ranks(self, nodes: Positions) -> tuple[Positions, Positions]:
+        """Return those of some nodes that have a rank, and their ranks among all entities."""
+
+
+class TextRelevance(TypeRanking):
+    """`bm25`: the relevance of a text of each row; one without a match has none."""
 
     def scores(self) -> tuple[Scores, Positions]:
         """Return the relevance of each row."""
@@ -279,11 +280,10 @@ class TextRelevance(Ranking):
         return cache[key]
 
 
-class VectorDistance(Ranking):
+class VectorDistance(TypeRanking):
     """`nearest`: the distance of a vector of each row by the metric of the property."""
 
     ranks_first_only = True
-    knows_later_ranks = True
 
     def scores(self) -> tuple[Scores, Positions]:
         """Return the distance of each row; a null has none."""
@@ -382,12 +382,11 @@ class RankFusion(Ranking):
 
     def _fuse_first(self, count: int) -> FusedRanking | None:
         """Fuse only the first nodes when all of a type are ranked; None if that is not enough."""
-        arms = self._arms
+        arms = [arm for arm in self._arms if isinstance(arm, TypeRanking)]
         alone = len(self.frame.positions) == 1 and len(list(property_refs(self.call))) == 2
         # One ranking has to be whole: a `nearest` is, with as many nodes as are shown.
         whole = count == self.search.depth and any(arm.ranks_first_only for arm in arms)
-        complete = all(arm.knows_later_ranks for arm in arms)
-        if not (alone and whole and complete and self.is_of_whole_type):
+        if not (alone and whole and len(arms) == 2 and self.is_of_whole_type):
             return None
         heads: list[Positions] = []
         for arm in arms:

@@ -305,7 +305,7 @@ def test_refusal_shows_the_way_out(text, hint):
         assert hint in found.hint
 
 
-def test_every_mistake_is_told_in_one_run_in_the_order_of_the_text():
+def test_every_mistake_is_reported_in_one_run_in_the_order_of_the_text():
     text, marks = marked(
         "node A implements «Nope {\n  «x: I32? @key\n  y: String «@range(y, 0..1)\n}\n"
         "edge E: A -> «B «@card(2..1)\nnode «A {}\n"

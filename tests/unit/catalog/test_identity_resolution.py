@@ -71,7 +71,7 @@ def test_an_empty_schema_asks_for_no_identities():
     assert identities(first("")) == {}
 
 
-def test_rename_hints_of_a_first_schema_are_told_and_not_kept():
+def test_rename_hints_of_a_first_schema_are_reported_and_not_kept():
     text, marks = marked(
         'interface I { «a: I32 @rename_from("b") }\n'
         'node «N @rename_from("M") implements I { «p: String @rename_from("q") }\n'
@@ -284,7 +284,7 @@ def test_every_code_of_resolution_has_a_case():
     assert ours == {code for code, _, _ in REFUSED_HINTS}
 
 
-def test_all_wrong_hints_are_told_at_once():
+def test_all_wrong_hints_are_reported_at_once():
     text, marks = marked(
         'node «Y @rename_from("Nope") { q: I32 @rename_from("x") }\n'
         'node A { «z: I32 @rename_from("only_b") «y: I32 @rename_from("nope") }\n'
@@ -305,7 +305,7 @@ def test_an_unknown_origin_is_answered_with_the_nearest_name():
     assert found.hint == "did you mean `city`?"
 
 
-def test_a_hint_beside_an_accepted_name_is_ignored_and_told():
+def test_a_hint_beside_an_accepted_name_is_ignored_and_reported():
     accepted = first(OLD)
     text, marks = marked(
         'interface I { «p: I32 @rename_from("old") }\n'
@@ -320,7 +320,7 @@ def test_a_hint_beside_an_accepted_name_is_ignored_and_told():
     assert identities(resolved)["node:A"] == identities(accepted)["node:A"]
 
 
-def test_an_ignored_hint_of_an_interface_is_told_once():
+def test_an_ignored_hint_of_an_interface_is_reported_once():
     text = 'interface I { p: I32 @rename_from("old") } node A implements I {}'
     found = resolution(first("interface I { p: I32 } node A implements I {}"), text)
     assert places(found) == ["S391 1:15"]

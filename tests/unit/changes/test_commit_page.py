@@ -161,7 +161,7 @@ def test_type_identity_survives_a_rename(graph):
     assert before.type_id == after.type_id
 
 
-def test_old_commits_are_told_with_the_schema_they_had(graph):
+def test_old_commits_are_reported_with_the_schema_they_had(graph):
     made = insert(graph, SHIP, {"s": {"name": "x"}})
     renamed = SCHEMA.replace("tons: I32?", 'weight: I32? @rename_from("tons")')
     accept_schema(graph, renamed)

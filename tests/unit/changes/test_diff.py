@@ -33,7 +33,7 @@ def graph(graph):
     return graph
 
 
-def test_insert_update_and_delete_are_told_with_images(graph):
+def test_insert_update_and_delete_are_reported_with_images(graph):
     insert(graph, NOTE, {"n": {"text": ""}})
     upsert(graph, SHIP, {"s": {"name": "Aurora", "tons": 2}})
     delete(graph, PORT, ["q"])
@@ -57,7 +57,7 @@ def test_insert_update_and_delete_are_told_with_images(graph):
     ]
 
 
-def test_edge_that_moved_is_told_with_both_ends(graph):
+def test_edge_that_moved_is_reported_with_both_ends(graph):
     upsert(graph, CALLS_AT, {"c": {"src": "s", "dst": "q", "fee": 7}})
     [change] = graph.diff("start", "main")
     assert (change.kind, change.before.endpoints, change.after.endpoints) == (
@@ -132,7 +132,7 @@ def test_renamed_type_is_the_same_and_both_names_find_it(graph):
         assert (change.type, change.id, change.changed) == ("Vessel", "s", ["tons"])
 
 
-def test_negative_zero_is_told_as_changed():
+def test_negative_zero_is_reported_as_changed():
     images = {"before": EntityImage({"x": 0.0, "y": 1}), "after": EntityImage({"x": -0.0, "y": 1})}
     assert Change(kind=NODE, type="T", id="i", op=ChangeOp.UPDATE, **images).changed == ["x"]
 

@@ -15,13 +15,13 @@ def notes(graph, *names, branch="main"):
     return insert(graph, NOTE, {name: {"text": name} for name in names}, branch=branch)
 
 
-def told(page):
+def reported(page):
     """Return the blocks of a page: the commit and the ids it touched."""
     return [(block.commit.id, [c.id for c in block.changes]) for block in page.blocks]
 
 
 def follow(graph, sizes, **asked):
-    """Read until the head; return what was told of each commit, in order."""
+    """Read until the head; return what was reported of each commit, in order."""
     found, pages = {}, []
     page = graph.changes.poll(**asked, limits=sizes)
     scope = {name: asked[name] for name in ("branch", "kinds", "types", "ops") if name in asked}
@@ -42,25 +42,25 @@ def follow(graph, sizes, **asked):
 # --- where it begins ---------------------------------------------------------------------------
 
 
-def test_feed_begins_now_unless_told_otherwise(graph):
+def test_feed_begins_now_unless_reported_otherwise(graph):
     notes(graph, "a")
     page = graph.changes.poll()
-    assert (told(page), page.caught_up, page.next_page_token) == ([], True, None)
+    assert (reported(page), page.caught_up, page.next_page_token) == ([], True, None)
     made = notes(graph, "b")
     page = graph.changes.poll(cursor=page.cursor)
-    assert (told(page), page.caught_up) == ([(made.id, ["b"])], True)
+    assert (reported(page), page.caught_up) == ([(made.id, ["b"])], True)
 
 
 def test_feed_from_the_beginning_tells_every_commit_but_the_first(graph):
     made = [notes(graph, "a"), notes(graph, "b")]
     page = graph.changes.poll(start="beginning")
-    assert told(page) == [(made[0].id, ["a"]), (made[1].id, ["b"])]
+    assert reported(page) == [(made[0].id, ["a"]), (made[1].id, ["b"])]
 
 
 def test_feed_begins_after_a_commit(graph):
     first, second = notes(graph, "a"), notes(graph, "b")
-    assert told(graph.changes.poll(start=f"after:{first.id}")) == [(second.id, ["b"])]
-    assert told(graph.changes.poll(start=f"after:{second.id}")) == []
+    assert reported(graph.changes.poll(start=f"after:{first.id}")) == [(second.id, ["b"])]
+    assert reported(graph.changes.poll(start=f"after:{second.id}")) == []
 
 
 @pytest.mark.parametrize("start", ["", "later", "after", "Now"])
@@ -126,28 +126,28 @@ def test_change_that_is_too_large_has_a_page_of_its_own(graph, history):
 
 def test_page_that_ends_with_a_block_gives_a_cursor(graph, history):
     page = graph.changes.poll(start="beginning", limits=Limits(changes=6))
-    assert told(page) == history[:3], "an empty block costs nothing"
+    assert reported(page) == history[:3], "an empty block costs nothing"
     assert (page.next_page_token, page.caught_up) == (None, False)
-    assert told(graph.changes.poll(cursor=page.cursor)) == history[3:]
+    assert reported(graph.changes.poll(cursor=page.cursor)) == history[3:]
 
 
 def test_page_that_ends_within_a_block_gives_a_page_token(graph, history):
     page = graph.changes.poll(start="beginning", limits=Limits(changes=2))
-    assert told(page) == [(history[0][0], ["a0", "a1"])]
+    assert reported(page) == [(history[0][0], ["a0", "a1"])]
     assert (page.cursor, page.caught_up) == (None, None)
     assert set(page.to_json()) == {"blocks", "next_page_token"}
     rest = graph.changes.poll(page_token=page.next_page_token)
-    assert told(rest) == [(history[0][0], ["a2", "a3", "a4"]), *history[1:]]
+    assert reported(rest) == [(history[0][0], ["a2", "a3", "a4"]), *history[1:]]
     assert set(rest.to_json()) == {"blocks", "cursor", "caught_up"}
 
 
-def test_empty_blocks_are_told_and_passed(graph):
+def test_empty_blocks_are_reported_and_passed(graph):
     notes(graph, "a")
     notes(graph, "b")
     start = graph.changes.poll()
     made = graph.optimize().commit
     page = graph.changes.poll(cursor=start.cursor)
-    assert told(page) == [(made.id, [])]
+    assert reported(page) == [(made.id, [])]
     assert page.cursor != start.cursor
 
 
@@ -160,16 +160,16 @@ def test_page_token_keeps_its_cut(graph, history):
     page = graph.changes.poll(start="beginning", limits=Limits(changes=2))
     later = notes(graph, "late")
     rest = graph.changes.poll(page_token=page.next_page_token)
-    assert [commit for commit, _ in told(rest)] == [commit for commit, _ in history]
+    assert [commit for commit, _ in reported(rest)] == [commit for commit, _ in history]
     assert rest.caught_up is False, "there is a newer head"
-    assert told(graph.changes.poll(cursor=rest.cursor)) == [(later.id, ["late"])]
+    assert reported(graph.changes.poll(cursor=rest.cursor)) == [(later.id, ["late"])]
 
 
 def test_asking_again_tells_the_same_again(graph, history):
     page = graph.changes.poll(start="beginning", limits=Limits(changes=2))
     for _ in range(2):
         again = og.open(graph.uri).changes.poll(page_token=page.next_page_token)
-        assert told(again)[0] == (history[0][0], ["a2", "a3", "a4"])
+        assert reported(again)[0] == (history[0][0], ["a2", "a3", "a4"])
 
 
 def test_feed_of_a_branch_tells_what_it_inherited_and_its_own(graph, history):
@@ -188,7 +188,7 @@ def test_merge_is_one_block_of_what_it_brought(graph, history):
     own = notes(graph, "m")
     merged = graph.merge("work").commit
     page = graph.changes.poll(cursor=start.cursor)
-    assert told(page) == [(own.id, ["m"]), (merged.id, ["w1", "w2"])]
+    assert reported(page) == [(own.id, ["m"]), (merged.id, ["w1", "w2"])]
 
 
 def test_wire_form_of_a_page(graph):
@@ -260,12 +260,12 @@ def test_page_ends_before_a_change_of_the_schema_which_is_refused_next(graph):
     boundary = accept_schema(graph, SCHEMA.replace("tons:", "weight:"))
     later = notes(graph, "b")
     page = graph.changes.poll(start="beginning")
-    assert (told(page), page.caught_up) == ([(first.id, ["a"])], False)
+    assert (reported(page), page.caught_up) == ([(first.id, ["a"])], False)
     with pytest.raises(ChangeSchemaBoundary) as caught:
         graph.changes.poll(cursor=page.cursor)
     assert caught.value.details["graph_commit_id"] == boundary.id
     assert f"after:{boundary.id}" in caught.value.message
-    assert told(graph.changes.poll(start=f"after:{boundary.id}")) == [(later.id, ["b"])]
+    assert reported(graph.changes.poll(start=f"after:{boundary.id}")) == [(later.id, ["b"])]
 
 
 def swept(graph, keep):
@@ -288,8 +288,8 @@ def test_reclaimed_commit_is_a_gap_that_tells_the_way_on(graph):
     }
     baseline = fresh.changes.baseline()
     assert baseline.snapshot_commit_id == lost[-1].id
-    assert told(fresh.changes.poll(cursor=baseline.resume_cursor)) == []
-    assert told(fresh.changes.poll(start=f"after:{lost[2].id}")) == [(lost[3].id, ["a"])]
+    assert reported(fresh.changes.poll(cursor=baseline.resume_cursor)) == []
+    assert reported(fresh.changes.poll(start=f"after:{lost[2].id}")) == [(lost[3].id, ["a"])]
 
 
 def test_page_ends_before_a_gap(graph):
@@ -299,7 +299,7 @@ def test_page_ends_before_a_gap(graph):
     lost = [upsert(graph, NOTE, {"a": {"text": str(n)}}) for n in range(3)]
     fresh = swept(graph, keep=1)
     page = fresh.changes.poll(cursor=start.cursor)
-    assert (told(page), page.caught_up) == ([(first.id, ["a"])], False)
+    assert (reported(page), page.caught_up) == ([(first.id, ["a"])], False)
     with pytest.raises(ChangeFeedGap) as caught:
         fresh.changes.poll(cursor=page.cursor)
     assert caught.value.details["first_unreadable_commit_id"] == lost[0].id

@@ -1,4 +1,4 @@
-"""Which changes are asked for: mistakes are told with what was probably meant."""
+"""Which changes are asked for: mistakes are reported with what was probably meant."""
 
 import pytest
 

@@ -110,7 +110,7 @@ def test_version_adopted_by_a_merge_leads_back_to_where_it_was_made(graph):
     assert [c.id for c in graph.commits.changes(made.id).changes] == ["c"]
 
 
-def test_what_was_deleted_on_both_sides_of_an_upkeep_is_told(tmp_path):
+def test_what_was_deleted_on_both_sides_of_an_upkeep_is_reported(tmp_path):
     graph = og.init(tmp_path / "graph", "node Note { k: String @key  text: String? }")
     graph.insert("Note", [{"k": f"n{number:03d}", "text": "1"} for number in range(50)])
     first = graph.snapshot()
@@ -120,7 +120,7 @@ def test_what_was_deleted_on_both_sides_of_an_upkeep_is_told(tmp_path):
     graph.mutate('query q() { delete Note where k = "n008" }')
     graph.mutate('query q() { delete Note where k = "late" }')
     graph.mutate('query q() { update Note set { text: "2" } where k = "n009" }')
-    told = {(change.id, str(change.op)) for change in graph.diff(first, "main")}
-    assert told == {("n007", "delete"), ("n008", "delete"), ("n009", "update")}
+    reported = {(change.id, str(change.op)) for change in graph.diff(first, "main")}
+    assert reported == {("n007", "delete"), ("n008", "delete"), ("n009", "update")}
     back = {(change.id, str(change.op)) for change in graph.diff("main", first)}
     assert back == {("n007", "insert"), ("n008", "insert"), ("n009", "update")}

@@ -38,7 +38,7 @@ def pauses(monkeypatch):
 
 
 class Storage:
-    """A swap that fails as told: `landing` failures happen after the swap took effect."""
+    """A swap that fails as configured: `landing` failures happen after the swap took effect."""
 
     def __init__(self, lineage, failures=(), *, landing=False):
         self.attempts = 0

@@ -224,7 +224,7 @@ def test_text_has_a_line_for_each_property_that_is_not_empty(value, shown):
     assert text == ("type: T" if shown is None else f"type: T\n{shown}")
 
 
-# --- what a command is told --------------------------------------------------------------------
+# --- what a command reports ------------------------------------------------------------------
 
 
 def test_spec_is_read(tmp_path):

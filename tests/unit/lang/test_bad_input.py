@@ -15,7 +15,7 @@ from omnigraph.lang import (
     report_for_bytes,
 )
 from omnigraph.lang.base_parser import MAX_NESTING
-from tests.support.diagnostic_lines import told, told_queries, told_schema
+from tests.support.diagnostic_lines import reported, reported_queries, reported_schema
 
 TEN_MB = 10_000_000
 TWO_MB = 2_000_000
@@ -69,7 +69,7 @@ def test_megabytes_of_one_thing_are_reported_in_time(unit, read, code):
     ],
 )
 @pytest.mark.parametrize("unit", ["a", "a,", "a, ", "- ", "\\", "(a", "$a ", "x: I32 ", "/**/"])
-def test_a_long_text_in_an_open_place_is_told_in_time(before, unit, read, code):
+def test_a_long_text_in_an_open_place_is_reported_in_time(before, unit, read, code):
     data = (before + unit * (TEN_MB // 400 // len(unit))).encode()
     assert read_in_time(data, read, code).errors
 
@@ -83,7 +83,7 @@ GARBAGE = {
 
 @both
 @pytest.mark.parametrize("alphabet", GARBAGE.values(), ids=GARBAGE)
-def test_ten_megabytes_of_garbage_are_told_in_time(alphabet, read, code):
+def test_ten_megabytes_of_garbage_are_reported_in_time(alphabet, read, code):
     table = bytes(alphabet[number % len(alphabet)] for number in range(256))
     data = Random(7).randbytes(TEN_MB).translate(table)
     assert read_in_time(data, read, code).errors
@@ -99,7 +99,7 @@ def test_a_ten_megabyte_schema_is_accepted():
     before = time.process_time()
     report = report_for_bytes(text.encode(), "big.pg", Code.SCHEMA_UNREADABLE)
     assert len(read_schema(report).declarations) == TEN_MB // 850
-    assert told(report) == []
+    assert reported(report) == []
     assert format_schema(text).count("\n") == TEN_MB // 850 * 4 - 1
     assert time.process_time() - before < CPU_SECONDS
 
@@ -112,7 +112,7 @@ def test_a_ten_megabyte_query_file_is_accepted():
     before = time.process_time()
     report = report_for_bytes(text.encode(), "big.gq", Code.QUERY_UNREADABLE)
     assert len(read_queries(report).queries) == TEN_MB // 850
-    assert told(report) == []
+    assert reported(report) == []
     assert format_queries(text).count("/*") == TEN_MB // 850
     assert time.process_time() - before < CPU_SECONDS
 
@@ -133,8 +133,8 @@ def test_formatting_takes_time_that_grows_with_the_text_only(format_, before, li
 
 def test_a_name_of_ten_megabytes_is_accepted_and_never_shown_whole():
     name = "a" * TEN_MB
-    assert told_schema(f"node A {{ {name}: I32 }}") == []
-    [line] = told_schema(f"node A {{ {name} I32 }}")
+    assert reported_schema(f"node A {{ {name}: I32 }}") == []
+    [line] = reported_schema(f"node A {{ {name} I32 }}")
     assert line.endswith(f"expected `:` after the property name `{'a' * 59}…`, found `I32`")
 
 
@@ -166,9 +166,9 @@ def nested(name, depth, *, closed=True):
 
 @pytest.mark.parametrize("name", NESTINGS)
 @pytest.mark.parametrize("closed", [True, False])
-def test_deep_nesting_is_told_where_it_gets_too_deep(name, closed):
+def test_deep_nesting_is_reported_where_it_gets_too_deep(name, closed):
     before = time.process_time()
-    lines = told_queries(nested(name, DEEP, closed=closed))
+    lines = reported_queries(nested(name, DEEP, closed=closed))
     assert time.process_time() - before < CPU_SECONDS
     assert lines[-1].endswith(f"nesting is deeper than {MAX_NESTING} levels")
     assert len(lines) == 1
@@ -177,7 +177,7 @@ def test_deep_nesting_is_told_where_it_gets_too_deep(name, closed):
 @pytest.mark.parametrize("name", NESTINGS)
 def test_nesting_within_the_limit_is_accepted_and_formatted(name):
     text = nested(name, MAX_NESTING - 2)
-    assert told_queries(text) == []
+    assert reported_queries(text) == []
     assert format_queries(format_queries(text)) == format_queries(text)
 
 
@@ -185,7 +185,7 @@ def test_nesting_within_the_limit_is_accepted_and_formatted(name):
     "text", ["node A { x: " + unit * DEEP for unit in ("[", "enum(", "Vector(", "{", "@d(")]
 )
 def test_a_schema_does_not_nest(text):
-    assert told_schema(text)
+    assert reported_schema(text)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ def test_a_schema_does_not_nest(text):
         ("node A { x: I32 } /", ["1:19 unexpected character `/`"]),
     ],
 )
-def test_odd_characters_are_told_or_harmless(text, lines):
-    assert [line.partition(" | type names")[0] for line in told_schema(text)] == lines
+def test_odd_characters_are_reported_or_harmless(text, lines):
+    assert [line.partition(" | type names")[0] for line in reported_schema(text)] == lines
 
 
 def test_every_error_of_bad_text_is_an_error():

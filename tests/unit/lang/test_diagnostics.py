@@ -129,7 +129,7 @@ def test_severity_is_the_codes_own_unless_given():
     assert [d.message for d in report.errors] == ["b"]
 
 
-def test_the_same_about_the_same_place_is_told_once():
+def test_the_same_about_the_same_place_is_reported_once():
     report = DiagnosticReport(SourceText("abc"))
     for start in (0, 1, 0):
         report.add(Code.QUERY_SYNTAX, "m", TextSpan(start, 2))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.diagnostic_lines import read_table, told_queries
+from tests.support.diagnostic_lines import read_table, reported_queries
 
 TABLE = r"""
 x
@@ -282,5 +282,5 @@ query q() { match { $x: T } return { $x } } node A {}
 
 
 @pytest.mark.parametrize(("text", "lines"), read_table(TABLE))
-def test_broken_text_is_told(text, lines):
-    assert told_queries(text) == lines
+def test_broken_text_is_reported(text, lines):
+    assert reported_queries(text) == lines

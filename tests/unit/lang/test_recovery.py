@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.lang import Code, read_queries, read_schema, report_for_text
 from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS
-from tests.support.diagnostic_lines import told_queries, told_schema
+from tests.support.diagnostic_lines import reported_queries, reported_schema
 
 TYPE_HINT = "types: String, Blob, Bool, I32, I64, U32, U64, F32, F64, DateTime, Date, Vector"
 CLOSE = "close it with `}`"
@@ -75,8 +75,8 @@ CLOSE = "close it with `}`"
         ),
     ],
 )
-def test_schema_is_told(text, lines):
-    assert told_schema(text) == lines
+def test_schema_is_reported(text, lines):
+    assert reported_schema(text) == lines
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_schema_is_told(text, lines):
         ),
     ],
 )
-def test_queries_are_told(text, lines):
-    assert told_queries(text) == lines
+def test_queries_are_reported(text, lines):
+    assert reported_queries(text) == lines
 
 
 def test_what_could_be_read_is_in_the_tree():
@@ -201,19 +201,19 @@ def test_what_could_be_read_is_in_the_tree():
 
 
 @pytest.mark.parametrize(
-    ("told", "line", "column"),
-    [(told_schema, "node a {}\n", 6), (told_queries, "query A() {}\n", 7)],
+    ("reported", "line", "column"),
+    [(reported_schema, "node a {}\n", 6), (reported_queries, "query A() {}\n", 7)],
 )
-def test_after_a_hundred_errors_the_rest_is_summed_up(told, line, column):
-    shown = told(line * (MAX_DIAGNOSTICS - 1))
+def test_after_a_hundred_errors_the_rest_is_summed_up(reported, line, column):
+    shown = reported(line * (MAX_DIAGNOSTICS - 1))
     places = [entry.partition(" ")[0] for entry in shown]
     assert places == [f"{number}:{column}" for number in range(1, MAX_DIAGNOSTICS)]
-    assert told(line * 1000)[:-1] == shown
-    assert told(line * 1000)[-1].endswith(" too many errors; the rest is not shown")
+    assert reported(line * 1000)[:-1] == shown
+    assert reported(line * 1000)[-1].endswith(" too many errors; the rest is not shown")
 
 
-@pytest.mark.parametrize("told", [told_schema, told_queries])
-def test_a_hundred_characters_that_mean_nothing_are_summed_up(told):
-    lines = told("# " * 1000)
+@pytest.mark.parametrize("reported", [reported_schema, reported_queries])
+def test_a_hundred_characters_that_mean_nothing_are_summed_up(reported):
+    lines = reported("# " * 1000)
     assert len(lines) == MAX_DIAGNOSTICS
     assert lines[-1].endswith(" too many errors; the rest is not shown")

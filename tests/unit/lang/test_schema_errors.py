@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.diagnostic_lines import read_table, told_schema
+from tests.support.diagnostic_lines import read_table, reported_schema
 
 TABLE = r"""
 nodeUser {}
@@ -214,5 +214,5 @@ node A { x: 'I32' }
 
 
 @pytest.mark.parametrize(("text", "lines"), read_table(TABLE))
-def test_broken_text_is_told(text, lines):
-    assert told_schema(text) == lines
+def test_broken_text_is_reported(text, lines):
+    assert reported_schema(text) == lines

@@ -19,7 +19,7 @@ from omnigraph.lang.schema_tree import (
 )
 from omnigraph.lang.source import Name, TypeExpr
 from omnigraph.types import BASE_NAMES
-from tests.support.diagnostic_lines import told_schema
+from tests.support.diagnostic_lines import reported_schema
 
 STRING, INT, FLOAT, BOOL, NAME = ArgumentKind
 
@@ -236,4 +236,4 @@ def test_parse_raises_with_everything_that_is_wrong():
     locations = [diagnostic.location for diagnostic in refusal.value.diagnostics]
     assert locations == ["my.pg:1:6", "my.pg:2:12"]
     assert refusal.value.code == "S000"
-    assert told_schema("node A {}") == []
+    assert reported_schema("node A {}") == []

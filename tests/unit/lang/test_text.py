@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.lang import Code, read_queries, read_schema, report_for_bytes, report_for_text
 from omnigraph.lang.diagnostics import MAX_SOURCE_BYTES
-from tests.support.diagnostic_lines import told
+from tests.support.diagnostic_lines import reported
 
 CODE = Code.SCHEMA_UNREADABLE
 
@@ -24,7 +24,7 @@ def test_utf_8_is_read_and_one_byte_order_mark_dropped(data, text):
     report = report_for_bytes(data, "f", CODE)
     assert report.source.text == text
     assert report.source.name == "f"
-    assert told(report) == []
+    assert reported(report) == []
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_utf_8_is_read_and_one_byte_order_mark_dropped(data, text):
         ("node A {}".encode("utf-16"), "1:1", "0xff"),
     ],
 )
-def test_what_is_not_utf_8_is_told_with_its_place(data, place, byte):
+def test_what_is_not_utf_8_is_reported_with_its_place(data, place, byte):
     report = report_for_bytes(data, "f", CODE)
-    assert told(report) == [f"{place} byte {byte} is not valid UTF-8 | save the file as UTF-8"]
+    assert reported(report) == [f"{place} byte {byte} is not valid UTF-8 | save the file as UTF-8"]
     assert report.diagnostics[0].code is CODE
     assert "�" in report.diagnostics[0].render()
 
@@ -51,18 +51,18 @@ def test_what_is_not_utf_8_is_told_with_its_place(data, place, byte):
 @pytest.mark.parametrize(
     ("text", "place"), [("\ud800", "1:1"), ("ab\udc80", "1:3"), ("\ufeffa\n\udfff", "2:1")]
 )
-def test_half_a_surrogate_pair_is_told_with_its_place(text, place):
+def test_half_a_surrogate_pair_is_reported_with_its_place(text, place):
     report = report_for_text(text, "f", CODE)
-    assert told(report) == [f"{place} the text has an unpaired surrogate"]
+    assert reported(report) == [f"{place} the text has an unpaired surrogate"]
     assert "?" in report.diagnostics[0].render()
     report.diagnostics[0].render().encode("utf-8")
 
 
 def test_text_larger_than_the_limit_is_refused_and_not_read():
     at_limit = b"//" + b"x" * (MAX_SOURCE_BYTES - 2)
-    assert told(report_for_bytes(at_limit, "f", CODE)) == []
+    assert reported(report_for_bytes(at_limit, "f", CODE)) == []
     report = report_for_bytes(at_limit + b"x", "f", CODE)
-    assert told(report) == [
+    assert reported(report) == [
         "1:1 the text is 16,777,217 bytes long; 16,777,216 is the limit"
         " | split it into several files"
     ]
@@ -76,7 +76,7 @@ def test_the_limit_counts_bytes():
 
 
 @pytest.mark.parametrize("read", [read_schema, read_queries])
-def test_unreadable_text_is_told_once_and_gives_an_empty_tree(read):
+def test_unreadable_text_is_reported_once_and_gives_an_empty_tree(read):
     report = report_for_bytes(b"node A {}\xff broken", "f", CODE)
     tree = read(report)
     assert tree == type(tree)()

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from omnigraph.lang import Code, SourceText, report_for_text
 from omnigraph.lang import tokens as tk
 from omnigraph.lang.source import TextSpan
-from tests.support.diagnostic_lines import told
+from tests.support.diagnostic_lines import reported
 
 CODE = Code.QUERY_SYNTAX
 
 
 def cut(text):
-    """Return the tokens as `kind:text` (a sign just as itself) and what was told."""
+    """Return the tokens as `kind:text` (a sign just as itself) and what was reported."""
     report = report_for_text(text, "test", CODE)
     tokens = list(takewhile(lambda token: token.kind != tk.END, tk.tokenize(report, CODE)))
-    return [t.kind if t.kind == t.text else f"{t.kind}:{t.text}" for t in tokens], told(report)
+    return [t.kind if t.kind == t.text else f"{t.kind}:{t.text}" for t in tokens], reported(report)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_text_is_cut_into(text, tokens):
         ("a\ufeff", ["name:a"], ["1:2 unexpected character U+FEFF ZERO WIDTH NO-BREAK SPACE"]),
     ],
 )
-def test_what_is_no_token_is_told_and_passed_over(text, tokens, faults):
+def test_what_is_no_token_is_reported_and_passed_over(text, tokens, faults):
     assert cut(text) == (tokens, faults)
 
 
@@ -126,16 +126,16 @@ def test_end_repeats_for_ever_and_covers_what_was_not_read(text, span):
 def test_string_is_decoded(written, value):
     report = report_for_text(written, "test", CODE)
     assert tk.decode_string(report, CODE, next(tk.tokenize(report, CODE))) == value
-    assert told(report) == []
+    assert reported(report) == []
 
 
-def test_every_unknown_escape_of_a_string_is_told_at_its_place():
+def test_every_unknown_escape_of_a_string_is_reported_at_its_place():
     report = report_for_text('x "\\q ok \\\\q \\\n"', "test", CODE)
     tokens = tk.tokenize(report, CODE)
     next(tokens)
     assert tk.decode_string(report, CODE, next(tokens)) == "\\q ok \\q \\\n"
     hint = r"the escapes are \" \\ \n \r \t"
-    assert told(report) == [
+    assert reported(report) == [
         rf"1:4 unsupported escape sequence `\q` | {hint}",
         rf"1:14 unsupported escape sequence `\\u{{a}}` | {hint}",
     ]
@@ -145,7 +145,7 @@ def test_every_unknown_escape_of_a_string_is_told_at_its_place():
 def test_encoding_a_string_can_be_undone(value):
     report = report_for_text(tk.encode_string(value), "test", CODE)
     assert tk.decode_string(report, CODE, next(tk.tokenize(report, CODE))) == value
-    assert told(report) == []
+    assert reported(report) == []
 
 
 def test_comments_are_found_with_their_places():

@@ -233,13 +233,13 @@ def test_dry_run_changes_nothing_and_foretells_the_real_one(graph, commits):
     graph.branches.create("side")
     graph.branches.delete("side")
     before = stored(graph)
-    foretold = run_cleanup(graph, keep=2, dry_run=True)
+    forereported = run_cleanup(graph, keep=2, dry_run=True)
     assert stored(graph) == before
-    assert foretold.bytes_removed > 0
+    assert forereported.bytes_removed > 0
     done = run_cleanup(graph, keep=2)
-    assert (foretold.dry_run, done.dry_run) == (True, False)
-    assert done.datasets == foretold.datasets
-    assert done.lineages_removed == foretold.lineages_removed == 1
+    assert (forereported.dry_run, done.dry_run) == (True, False)
+    assert done.datasets == forereported.datasets
+    assert done.lineages_removed == forereported.lineages_removed == 1
 
 
 def test_face_only_tells_unless_confirmed(graph, commits):
@@ -284,13 +284,13 @@ def test_report_is_plain_json(graph, commits):
 
 
 def test_report_tells_what_is_only_kept_because_it_is_recent(graph, commits):
-    foretold = run_cleanup(graph, keep=1, dry_run=True)
+    forereported = run_cleanup(graph, keep=1, dry_run=True)
     begun = datetime.now(UTC)
     kept = graph.cleanup(keep=1, confirm=True)
     assert kept.bytes_removed == 0
-    assert kept.recent_bytes == foretold.bytes_removed > 0
-    assert kept.recent_files == sum(dataset.files_removed for dataset in foretold.datasets)
-    assert kept.bytes_kept - kept.recent_bytes == foretold.bytes_kept
+    assert kept.recent_bytes == forereported.bytes_removed > 0
+    assert kept.recent_files == sum(dataset.files_removed for dataset in forereported.datasets)
+    assert kept.bytes_kept - kept.recent_bytes == forereported.bytes_kept
     assert begun - timedelta(minutes=1) < kept.removable_at - timedelta(hours=1) <= begun
     facts = kept.to_json()
     assert (facts["recent_files"], facts["recent_bytes"]) == (kept.recent_files, kept.recent_bytes)

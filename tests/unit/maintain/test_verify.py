@@ -118,7 +118,7 @@ def test_damaged_data_file_is_found(graph, content):
     for file in (folder(graph, SHIP) / "data").iterdir():
         file.write_bytes(content)
     message = f"version 2 is damaged: data/{file.name} does not match its checksum"
-    assert [told for _, told in damage(graph)] == [message]
+    assert [reported for _, reported in damage(graph)] == [message]
 
 
 def test_wrong_row_count_is_found(graph):

@@ -1,4 +1,4 @@
-"""An agent is told what happened and what to do, and nothing of what is inside."""
+"""An agent reads what happened and what to do, and nothing of what is inside."""
 
 import pytest
 
@@ -8,19 +8,19 @@ from omnigraph.mcp.errors import MAX_LIST_ITEMS, describe_failure
 
 @pytest.mark.parametrize("category", list(Category))
 def test_every_category_has_an_advice(category):
-    told = describe_failure(OmniError("it broke", code="some_code", category=category))
-    assert (told["code"], told["category"]) == ("some_code", str(category))
-    assert told["next"].endswith(".")
+    reported = describe_failure(OmniError("it broke", code="some_code", category=category))
+    assert (reported["code"], reported["category"]) == ("some_code", str(category))
+    assert reported["next"].endswith(".")
 
 
 def test_long_lists_among_the_facts_are_cut():
-    told = describe_failure(
+    reported = describe_failure(
         InvalidInput("many", code="many", problems=list(range(MAX_LIST_ITEMS + 5)))
     )
-    assert told["details"]["problems"] == [*range(MAX_LIST_ITEMS), "and 5 more"]
+    assert reported["details"]["problems"] == [*range(MAX_LIST_ITEMS), "and 5 more"]
 
 
 def test_what_is_not_expected_is_not_shown():
-    told = describe_failure(ValueError("/secret/path"))
-    assert (told["code"], told["category"]) == ("internal", "internal")
-    assert "secret" not in str(told)
+    reported = describe_failure(ValueError("/secret/path"))
+    assert (reported["code"], reported["category"]) == ("internal", "internal")
+    assert "secret" not in str(reported)

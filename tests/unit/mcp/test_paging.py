@@ -32,7 +32,7 @@ def test_a_part_ends_where_it_is_long_enough(items, page, part):
     assert slice_page(iter(items), page) == part
 
 
-def test_what_follows_is_told_and_otherwise_nothing():
+def test_what_follows_is_reported_and_otherwise_nothing():
     assert with_page({"a": 1, "list": [1, 2]}, "list", PagedArguments()) == {"a": 1, "list": [1, 2]}
     cut = with_page(
         {"a": 1, "list": [1, 2]}, "list", PagedArguments(skip=0, limit=1), "_skip", " or not"

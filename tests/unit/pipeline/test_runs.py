@@ -1,4 +1,4 @@
-"""A run belongs to one process: others are refused while it lives; who lost it is told."""
+"""A run belongs to one process: others are refused while it lives, and losing it is an error."""
 
 import json
 import os
@@ -66,8 +66,8 @@ def test_a_run_is_refused_to_others_while_its_process_lives(runs, objects):
 
 
 def test_a_run_of_a_process_that_died_is_taken_over_at_once(runs, objects):
-    told = subprocess.run([sys.executable, "-c", DEAD], capture_output=True, check=True)
-    dead = RunOwner.from_json(json.loads(told.stdout))
+    reported = subprocess.run([sys.executable, "-c", DEAD], capture_output=True, check=True)
+    dead = RunOwner.from_json(json.loads(reported.stdout))
     run = put(objects, runs.begin("main"), driver=dead)
     assert run.is_interrupted
     mine = runs.claim(run)

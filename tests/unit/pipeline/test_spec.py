@@ -110,7 +110,7 @@ def test_limits_are_counts_or_shares(write):
         assert found.max_rejects == wanted
 
 
-def test_a_mistake_is_told_with_its_place(write):
+def test_a_mistake_is_reported_with_its_place(write):
     path = write("version: 1\nsources:\n  a: {parqet: a}\n")
     with pytest.raises(PipelineError) as refused:
         read_pipeline(path)
@@ -124,7 +124,7 @@ def test_a_mistake_is_told_with_its_place(write):
     assert (first.code, first.hint) == ("Y101", "did you mean `parquet`?")
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_file_that_is_not_there_is_reported(tmp_path):
     with pytest.raises(NotFound) as refused:
         read_pipeline(tmp_path / "none.yaml")
     assert refused.value.code == "pipeline_file_unreadable"

@@ -15,7 +15,7 @@ def codes(diagnostics):
 
 
 @pytest.mark.parametrize("query", [None, "", READ])
-def test_nothing_is_told_about_what_is_right(query):
+def test_nothing_is_reported_about_what_is_right(query):
     assert check(SCHEMA, query) == []
 
 

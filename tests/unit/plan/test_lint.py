@@ -168,7 +168,7 @@ def never_updated(*texts, schema="harbour"):
     ]
 
 
-def test_a_nullable_property_no_update_assigns_is_told_with_the_updates_there_are():
+def test_a_nullable_property_no_update_assigns_is_reported_with_the_updates_there_are():
     [file] = wire(update("b", "Note", "text: $t", "text") + update("a", "Note", "text: $t", "id"))
     [finding] = file["findings"]
     assert finding == {
@@ -229,7 +229,7 @@ def test_an_update_in_another_file_counts():
     assert never_updated(first, second) == []
 
 
-def test_what_no_file_updates_is_told_after_the_last_one():
+def test_what_no_file_updates_is_reported_after_the_last_one():
     first, last = lint(update("a", "Note", "text: $t", "text"), READ)
     assert first.findings == ()
     assert [(str(f.diagnostic.code), f.query_names) for f in last.findings] == [("L201", ("a",))]

@@ -133,7 +133,7 @@ def test_a_predicate_speaks_of_the_bindings_it_reads(predicate, variables):
     assert predicate_variables(predicate) == variables
 
 
-def test_a_call_is_told_by_its_kind():
+def test_a_call_is_reported_by_its_kind():
     assert is_call(COUNT, FunctionKind.AGGREGATE)
     assert not is_call(COUNT, FunctionKind.RANK)
     assert not is_call(text(SHIP), FunctionKind.AGGREGATE)

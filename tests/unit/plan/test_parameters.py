@@ -136,7 +136,7 @@ def test_a_missing_parameter_points_at_the_name_that_was_given_instead():
     assert refused.value.diagnostics[0].hint == "`knd` is given, but not declared"
 
 
-def test_every_problem_is_told_at_once():
+def test_every_problem_is_reported_at_once():
     parameters = declared(a=of(Scalar.I32), b=of(Scalar.STRING), c=of(Scalar.BOOL))
     with pytest.raises(QueryError) as refused:
         bind_parameters(parameters, {"a": "x", "c": 1, "d": {}})
@@ -148,7 +148,7 @@ def test_every_problem_is_told_at_once():
     ]
 
 
-def test_no_more_problems_are_told_than_anybody_reads():
+def test_no_more_problems_are_reported_than_anybody_reads():
     parameters = [Parameter(f"p{i}", of(Scalar.STRING)) for i in range(500)]
     with pytest.raises(QueryError) as refused:
         bind_parameters(parameters, {})

@@ -117,7 +117,7 @@ def test_more_warnings_than_are_shown_refuse_nothing():
     assert codes(diagnostics) == [Code.NEVER_MATCHES] * 100
 
 
-def test_an_error_after_more_warnings_than_are_shown_is_told():
+def test_an_error_after_more_warnings_than_are_shown_is_reported():
     text = query(any_of('$s.kind = "z{}"', 150) + " $s.nope = 1")
     plan, diagnostics = typechecked(text)
     assert plan is None

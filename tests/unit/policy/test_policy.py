@@ -112,7 +112,7 @@ def test_messages_say_who_wanted_what_and_where():
     ]
 
 
-def test_smallest_id_of_several_rules_is_told():
+def test_smallest_id_of_several_rules_is_reported():
     made = bundle("read", None, None)
     made["rules"] = [{**made["rules"][0], "id": id_} for id_ in ("b", "a", "c")]
     assert Policy.parse(as_text(made)).decide("act-ada", "read").matched_rule_id == "a"
@@ -137,7 +137,7 @@ def test_names_no_text_can_encode_are_denied_like_any_other():
     assert not policy.decide("\udc80", "read", "main").allowed
 
 
-def test_unknown_action_is_told_with_the_one_that_was_meant():
+def test_unknown_action_is_reported_with_the_one_that_was_meant():
     policy = Policy.parse(as_text(bundle("read", None, None)))
     with pytest.raises(InvalidInput, match="did you mean `export`") as caught:
         policy.decide("act-ada", "exports")

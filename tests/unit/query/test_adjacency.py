@@ -89,8 +89,8 @@ def test_a_search_stops_when_there_is_no_room(room):
         ring.arrays, starts, (1, 2), np.zeros(NODES), room
     )
     assert done == (1 if room == 0 else NODES)
-    told = sorted(zip(rows.tolist(), nodes.tolist(), strict=True))
-    assert told == sorted((n, (n + hop) % NODES) for n in range(done) for hop in (1, 2))
+    reported = sorted(zip(rows.tolist(), nodes.tolist(), strict=True))
+    assert reported == sorted((n, (n + hop) % NODES) for n in range(done) for hop in (1, 2))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -88,6 +88,6 @@ def test_name_of_two_types_must_say_which(graph):
     assert graph.entity_at("edge:Both", "b") is None
 
 
-def test_unknown_type_is_told_with_the_nearest(graph):
+def test_unknown_type_is_reported_with_the_nearest(graph):
     with pytest.raises(NotFound, match="unknown type 'Thin': did you mean `Thing`"):
         graph.entity_at("Thin", "a")

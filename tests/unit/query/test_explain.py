@@ -1,4 +1,4 @@
-"""How a query is answered, told before and after."""
+"""How a query is answered, reported before and after."""
 
 import pytest
 
@@ -19,9 +19,9 @@ def graph(tmp_path):
     return graph
 
 
-def test_every_operator_is_told_with_a_guess(graph):
-    told = graph.explain(QUERY)
-    assert [(step.depth, step.operator.split()[0]) for step in told.steps] == [
+def test_every_operator_is_reported_with_a_guess(graph):
+    reported = graph.explain(QUERY)
+    assert [(step.depth, step.operator.split()[0]) for step in reported.steps] == [
         (0, "Slice"),
         (1, "Sort"),
         (2, "Aggregate"),
@@ -31,18 +31,20 @@ def test_every_operator_is_told_with_a_guess(graph):
         (4, "Expand"),
         (5, "OuterRow"),
     ]
-    assert all(step.estimated_rows >= 1 and step.actual is None for step in told.steps)
-    assert str(told).splitlines()[5].strip() == "Scan $s: Ship where $s.kind = $kind  (~1 rows)"
+    assert all(step.estimated_rows >= 1 and step.actual is None for step in reported.steps)
+    assert str(reported).splitlines()[5].strip() == "Scan $s: Ship where $s.kind = $kind  (~1 rows)"
 
 
 def test_analysis_tells_what_happened(graph):
-    told = graph.explain(QUERY, {"kind": "ferry"}, analyze=True)
-    rows = {step.operator.split(" -")[0]: step.actual.rows for step in told.steps if step.actual}
+    reported = graph.explain(QUERY, {"kind": "ferry"}, analyze=True)
+    rows = {
+        step.operator.split(" -")[0]: step.actual.rows for step in reported.steps if step.actual
+    }
     assert rows["Scan $s: Ship where $s.kind = $kind"] == 1
     assert rows["Expand $s"] == 2
     assert rows["AntiJoin"] == 0
-    assert told.to_json()["steps"][5]["rows"] == 1
-    assert all(step.actual.seconds > 0 for step in told.steps if step.actual)
+    assert reported.to_json()["steps"][5]["rows"] == 1
+    assert all(step.actual.seconds > 0 for step in reported.steps if step.actual)
 
 
 def test_parameters_are_asked_for_only_when_it_is_run(graph):

@@ -1,4 +1,4 @@
-"""A query that would take too much time or memory is told so, with the operator that would."""
+"""A query that would take too much time or memory fails with the operator that would."""
 
 import numpy as np
 import pyarrow as pa
@@ -88,7 +88,7 @@ def test_values_that_would_not_fit_are_refused_before_they_are_made(tmp_path, op
         run(made, body, memory=10_000_000)
 
 
-def test_memory_the_machine_does_not_have_is_told_alike(graph, monkeypatch):
+def test_memory_the_machine_does_not_have_is_reported_alike(graph, monkeypatch):
     def broken(*_):
         raise MemoryError
 
@@ -97,7 +97,7 @@ def test_memory_the_machine_does_not_have_is_told_alike(graph, monkeypatch):
         run(graph, HUNGRY["Cross"])
 
 
-def test_time_that_is_up_is_told_with_the_operator(graph):
+def test_time_that_is_up_is_reported_with_the_operator(graph):
     with pytest.raises(QueryLimit, match="it was at") as refused:
         run(graph, HUNGRY["Expand"], timeout=0.0)
     assert refused.value.code == "query_timeout"

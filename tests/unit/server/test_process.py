@@ -52,6 +52,6 @@ def test_process_is_prepared(program):
 
 
 def test_threads_share_what_they_freed():
-    told = run("import os\nprint(os.cpu_count())\n" + HEAPS)
-    cores, _, heaps = told.partition("\n")
+    reported = run("import os\nprint(os.cpu_count())\n" + HEAPS)
+    cores, _, heaps = reported.partition("\n")
     assert heaps.count("<heap nr=") <= int(cores)

@@ -59,7 +59,7 @@ def test_nothing_set_up_is_fine(tmp_path):
     assert (found.servers, found.actor, found.defaults) == ({}, None, ConfigDefaults())
 
 
-def test_unknown_keys_are_told_and_ignored(home, tmp_path):
+def test_unknown_keys_are_reported_and_ignored(home, tmp_path):
     (tmp_path / "config.yaml").write_text("colour: red\nservers: { a: { url: 'http://a', x: 1 } }")
     found = read_user_config(home)
     assert found.servers == {"a": "http://a"}

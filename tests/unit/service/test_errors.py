@@ -1,4 +1,4 @@
-"""What a caller is told of every kind of error."""
+"""What a caller is reported of every kind of error."""
 
 import msgspec
 import pytest
@@ -113,15 +113,15 @@ PATH = "/secret/place"
         ),
     ],
 )
-def test_an_error_is_told_with_its_facts(error, status, code, facts):
+def test_an_error_is_reported_with_its_facts(error, status, code, facts):
     failure = describe_error(error)
     body = msgspec.to_builtins(failure.body)
     assert failure.status == status
     assert body.get("code") == code
     assert body["error"] == error.message
     assert body["problem"]["code"] == error.code
-    told = {k: v for k, v in body.items() if k not in ("error", "code", "problem")}
-    assert told == facts
+    reported = {k: v for k, v in body.items() if k not in ("error", "code", "problem")}
+    assert reported == facts
     validator("ErrorOutput").validate(body)
     validator("ChangeErrorOutput").validate(msgspec.to_builtins(failure.change_body))
 
@@ -137,13 +137,13 @@ def test_an_error_is_told_with_its_facts(error, status, code, facts):
         AssertionError(PATH),
     ],
 )
-def test_what_is_our_fault_is_told_by_a_fixed_text(error):
+def test_what_is_our_fault_is_reported_by_a_fixed_text(error):
     failure = describe_error(error)
     assert failure.status == 500
     assert failure.body.code == "internal"
     assert PATH not in msgspec.json.encode(failure.body).decode()
 
 
-def test_what_is_told_can_be_written_whatever_is_in_it():
+def test_what_is_reported_can_be_written_whatever_is_in_it():
     error = InvalidInput("m", code="x", kind=Category.LIMIT, values={1: {2, 3}}, at=object)
     assert msgspec.json.encode(describe_error(error).body)

@@ -131,7 +131,7 @@ def test_secret_of_aws_goes_before_everything_else(secrets, s3):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (None, "ResourceNotFoundException"),
         ({"SecretBinary": b"{}"}, "holds bytes"),
@@ -139,11 +139,11 @@ def test_secret_of_aws_goes_before_everything_else(secrets, s3):
         ({"SecretString": '["hush"]'}, "must be a JSON object"),
     ],
 )
-def test_secret_of_aws_that_gives_no_tokens_is_refused(secrets, s3, content, told):
+def test_secret_of_aws_that_gives_no_tokens_is_refused(secrets, s3, content, reported):
     name = "none" if content is None else f"bad-{hash(str(content))}"
     if content is not None:
         secrets.create_secret(Name=name, **content)
-    with pytest.raises(InvalidInput, match=told) as caught:
+    with pytest.raises(InvalidInput, match=reported) as caught:
         TokenStore.from_environment({AWS_SECRET_VARIABLE: name, **s3.environment})
     assert "hush" not in caught.value.message
 

@@ -47,8 +47,8 @@ def test_a_cut_may_keep_any_of_the_rows_it_goes_through():
 
 
 def test_columns_have_their_names_and_order():
-    told = disagreement(answer("a"), ["y"], [{"y": "a"}])
-    assert told == "columns ['y'], not ['x']"
+    reported = disagreement(answer("a"), ["y"], [{"y": "a"}])
+    assert reported == "columns ['y'], not ['x']"
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, 1.0), (1, True), (1, "1"), (None, 0), ([], None)])

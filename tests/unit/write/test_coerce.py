@@ -22,13 +22,13 @@ SPOT = PropertyType(Scalar.VECTOR, dimension=2)
 
 def read(column, type_, **rules):
     """Return the values of a column as a property has them, and what did not fit."""
-    told = []
+    reported = []
 
     def report(row, value, reason):
-        told.append((row, reason))
+        reported.append((row, reason))
 
     convert = coerce_column if isinstance(column, pa.Array) else coerce_values
-    return to_values(convert(column, type_, report, CoercionRules(**rules)), type_), told
+    return to_values(convert(column, type_, report, CoercionRules(**rules)), type_), reported
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,10 @@ def test_column_of_another_type_keeps_its_values(column, type_, values):
         (pa.array([1]), BLOB, {0: "expected `base64:…` text or a URI"}),
     ],
 )
-def test_value_that_does_not_fit_is_told_and_null(column, type_, reasons):
-    values, told = read(column, type_)
-    assert {row for row, _ in told} == set(reasons)
-    for row, reason in told:
+def test_value_that_does_not_fit_is_reported_and_null(column, type_, reasons):
+    values, reported = read(column, type_)
+    assert {row for row, _ in reported} == set(reasons)
+    for row, reason in reported:
         assert reasons[row] in reason
         assert values[row] is None
     assert all(value is not None for row, value in enumerate(values) if row not in reasons)
@@ -156,11 +156,11 @@ def test_text_means_what_its_property_says(text, type_, value):
         ('{"a": 1}', TAGS, "expected array, got object"),
     ],
 )
-def test_text_that_means_nothing_is_told(text, type_, reason):
-    values, told = read(pa.array([text]), type_, text=True)
+def test_text_that_means_nothing_is_reported(text, type_, reason):
+    values, reported = read(pa.array([text]), type_, text=True)
     assert values == [None]
-    assert [row for row, _ in told] == [0]
-    assert reason in told[0][1]
+    assert [row for row, _ in reported] == [0]
+    assert reason in reported[0][1]
 
 
 def test_values_of_numpy_are_taken_like_those_of_python():
@@ -170,16 +170,16 @@ def test_values_of_numpy_are_taken_like_those_of_python():
 
 
 def test_half_of_a_surrogate_pair_is_no_text():
-    values, told = read(["a\ud800", "b"], STRING)
+    values, reported = read(["a\ud800", "b"], STRING)
     assert values == [None, "b"]
-    assert told == [(0, "text with an unpaired surrogate is not valid Unicode")]
+    assert reported == [(0, "text with an unpaired surrogate is not valid Unicode")]
 
 
 def test_external_blob_below_an_allowed_base_is_kept():
     external = ExternalBlobs.below(["s3://pictures/public"])
-    values, told = read(["s3://pictures/public/a", "s3://pictures/b"], BLOB, external=external)
+    values, reported = read(["s3://pictures/public/a", "s3://pictures/b"], BLOB, external=external)
     assert values == [{"data": None, "uri": "s3://pictures/public/a"}, None]
-    assert told == [(1, "external blob 's3://pictures/b' is below no allowed base")]
+    assert reported == [(1, "external blob 's3://pictures/b' is below no allowed base")]
 
 
 def test_forgiving_rules_forgive_wrong_types_but_not_malformed_text():

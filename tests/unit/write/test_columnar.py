@@ -146,7 +146,7 @@ def test_text_files_are_read_by_the_types_of_properties(graph, tmp_path, name):
     assert [row["title"] for row in all_rows(graph, "node:Thing")] == ["two\nlines", ""]
 
 
-def test_bad_cells_of_text_files_are_told_with_their_rows(graph, tmp_path):
+def test_bad_cells_of_text_files_are_reported_with_their_rows(graph, tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"slug,small,day\na,x,\nb\nc,1,2020-99-01\nd,1,,,\n\xff,1,\n,2,\n")
     assert problems(graph, {"Thing": path}) == [
@@ -159,7 +159,7 @@ def test_bad_cells_of_text_files_are_told_with_their_rows(graph, tmp_path):
     ]
 
 
-def test_columns_that_do_not_fit_are_told_together(graph, tmp_path):
+def test_columns_that_do_not_fit_are_reported_together(graph, tmp_path):
     path = tmp_path / "things.parquet"
     pq.write_table(pa.table({"Slug": ["a"], "small": [1], "_rowid": [1]}), path)
     assert problems(graph, {"Thing": path}) == [
@@ -169,7 +169,7 @@ def test_columns_that_do_not_fit_are_told_together(graph, tmp_path):
     ]
 
 
-def test_columns_of_wrong_types_are_told_once(graph):
+def test_columns_of_wrong_types_are_reported_once(graph):
     table = pa.table({"slug": [1] * 1000, "small": ["x"] * 1000, "title": pa.nulls(1000)})
     assert problems(graph, {"Thing": table}) == [
         "Thing: column `slug` has type int64, but Thing.slug is String",
@@ -182,7 +182,7 @@ def test_columns_of_nulls_fit_any_property(graph):
     assert [row["title"] for row in all_rows(graph, "node:Thing")] == [None]
 
 
-def test_repeated_columns_are_told(graph, tmp_path):
+def test_repeated_columns_are_reported(graph, tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"slug,slug\na,b\n")
     assert problems(graph, {"Thing": path}) == [
@@ -191,7 +191,7 @@ def test_repeated_columns_are_told(graph, tmp_path):
     ]
 
 
-def test_bad_values_are_told_with_their_rows(graph):
+def test_bad_values_are_reported_with_their_rows(graph):
     table = pa.table({"slug": ["a", None, "c", "c"], "small": [2**40, 1, 2, 3]})
     assert problems(graph, {"Thing": table}) == [
         "Thing, row 1: Thing.small: value 1099511627776 exceeds I32 (-2147483648..2147483647)",
@@ -201,7 +201,7 @@ def test_bad_values_are_told_with_their_rows(graph):
     ]
 
 
-def test_dictionaries_with_strange_members_are_told(graph):
+def test_dictionaries_with_strange_members_are_reported(graph):
     rows = [{"slug": "a", "nope": 1}, "b", {"slug": "c", "small": "x"}]
     assert problems(graph, {"Thing": rows}) == [
         "Thing, row 1: Thing: unknown property `nope`",
@@ -220,7 +220,7 @@ def test_edges_have_columns_for_their_ends(graph, src, dst):
     ]
 
 
-def test_edges_without_ends_are_told(graph):
+def test_edges_without_ends_are_reported(graph):
     assert problems(graph, {"Near": pa.table({"from": ["a"]})}) == [
         "Near: column `to` of Near is missing"
     ]
@@ -239,19 +239,19 @@ def test_edges_without_ends_are_told(graph):
         ("t.csv", b"", "the file is empty; its first line should name the columns"),
     ],
 )
-def test_file_that_is_not_what_its_name_says_is_told(graph, tmp_path, name, data, reason):
+def test_file_that_is_not_what_its_name_says_is_reported(graph, tmp_path, name, data, reason):
     (tmp_path / name).write_bytes(data)
-    [told] = problems(graph, {"Thing": tmp_path / name})
-    assert told.startswith(f"{tmp_path / name}: ")
-    assert reason in told
+    [reported] = problems(graph, {"Thing": tmp_path / name})
+    assert reported.startswith(f"{tmp_path / name}: ")
+    assert reason in reported
 
 
-def test_truncated_parquet_is_told(graph, tmp_path):
+def test_truncated_parquet_is_reported(graph, tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(TABLE, path)
     path.write_bytes(path.read_bytes()[:-20])
-    [told] = problems(graph, {"Thing": path})
-    assert told.startswith(f"{path}: ")
+    [reported] = problems(graph, {"Thing": path})
+    assert reported.startswith(f"{path}: ")
 
 
 @pytest.mark.parametrize(

@@ -151,10 +151,10 @@ def test_blobs_and_lists_of_entities_survive(tmp_path):
     assert close(vectors(graph)["b"], mock_vector("y", 2))
 
 
-def test_progress_is_told(graph):
-    told = []
-    graph.embed("Doc", progress=told.append)
-    assert [(p.phase, p.rows) for p in told] == [("embed", 0), ("write", 2)]
+def test_progress_is_reported(graph):
+    reported = []
+    graph.embed("Doc", progress=reported.append)
+    assert [(p.phase, p.rows) for p in reported] == [("embed", 0), ("write", 2)]
 
 
 TWO = """
@@ -187,7 +187,7 @@ def test_all_properties_of_a_type_are_filled_or_one(tmp_path):
         ("Doc", "text", "nothing_to_embed", "Doc.text is not a property with @embed"),
     ],
 )
-def test_what_cannot_be_embedded_is_told(graph, type_name, name, code, said):
+def test_what_cannot_be_embedded_is_reported(graph, type_name, name, code, said):
     with pytest.raises(og.OmniError) as caught:
         graph.embed(type_name, name)
     assert caught.value.code == code

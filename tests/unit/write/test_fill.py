@@ -81,7 +81,7 @@ def test_lost_race_does_not_embed_again(graph):
     assert len(provider.asked) == 1
 
 
-def test_race_lost_to_another_model_is_told(graph):
+def test_race_lost_to_another_model_is_reported(graph):
     def change():
         asked_by(graph, "m2").insert("Doc", [{"k": "z", "text": "quay"}])
 

@@ -42,7 +42,7 @@ def slugs(graph, at="main"):
     return [row["slug"] for row in all_rows(graph, "node:Thing", at)]
 
 
-def told(caught):
+def reported(caught):
     return [str(violation) for violation in caught.value.violations]
 
 
@@ -98,7 +98,7 @@ def test_problems_name_the_file_they_are_in(graph, tmp_path):
         path.write_bytes(ndjson(thing("a"), "{"))
     with pytest.raises(ValidationFailed) as caught:
         graph.load(paths)
-    lines = [text.partition(": ")[0] for text in told(caught)]
+    lines = [text.partition(": ")[0] for text in reported(caught)]
     assert lines == [f"{paths[0]}, line 2", f"{paths[1]}, line 1", f"{paths[1]}, line 2"]
     assert caught.value.violations[0].to_json()["source"] == {"file": str(paths[0]), "line": 2}
 
@@ -119,7 +119,7 @@ def test_append_refuses_what_exists_and_changes_nothing(graph):
     graph.load(ndjson(thing("a", small=1)))
     with pytest.raises(KeyConflict) as caught:
         graph.load(ndjson(thing("b"), thing("a", small=2)), mode="append")
-    assert told(caught) == ["line 2: node Thing 'a' exists already"]
+    assert reported(caught) == ["line 2: node Thing 'a' exists already"]
     assert caught.value.details["entity_id"] == "a"
     assert [(r["slug"], r["small"]) for r in all_rows(graph, "node:Thing")] == [("a", 1)]
 
@@ -137,7 +137,7 @@ def test_last_line_wins_for_ids_but_a_key_is_given_once(graph):
     assert all_rows(graph, "node:Note") == [{"id": "n", "text": "z"}]
     with pytest.raises(ValidationFailed) as caught:
         graph.load(ndjson(thing("a"), thing("a")))
-    assert told(caught) == [
+    assert reported(caught) == [
         "line 2: @unique violation on Thing.slug: value 'a' held by 'a' and 'a' (first at line 1)"
     ]
     with pytest.raises(KeyConflict):
@@ -192,7 +192,7 @@ def test_overwrite_may_not_leave_edges_without_nodes(graph):
     graph.load(ndjson(thing("a"), edge("a", "a", id="e")))
     with pytest.raises(ValidationFailed) as caught:
         graph.load(ndjson(thing("b")), mode="overwrite")
-    assert told(caught) == ["src 'a' not found in Thing", "dst 'a' not found in Thing"]
+    assert reported(caught) == ["src 'a' not found in Thing", "dst 'a' not found in Thing"]
     assert slugs(graph) == ["a"]
 
 
@@ -204,7 +204,7 @@ def test_unknown_mode_is_refused(graph):
 # --- bad input ---------------------------------------------------------------------------------
 
 
-def test_everything_wrong_is_told_at_once_and_the_next_load_works(graph):
+def test_everything_wrong_is_reported_at_once_and_the_next_load_works(graph):
     before = graph.snapshot().commit_id
     lines = [
         thing("a"),
@@ -217,7 +217,7 @@ def test_everything_wrong_is_told_at_once_and_the_next_load_works(graph):
     ]
     with pytest.raises(ValidationFailed) as caught:
         graph.load(ndjson(*lines))
-    assert told(caught) == [
+    assert reported(caught) == [
         "line 2: Thing.small: expected integer number, got string 'x'",
         "line 3: dst 'nobody' not found in Thing",
         "line 4: invalid JSON: Expecting property name enclosed in double quotes at column 2",
@@ -265,7 +265,7 @@ def test_malformed_line_in_the_middle_of_many_is_found(graph):
     lines[3816] = '{"type":"Thing","data":{"slug":"x",}}'
     with pytest.raises(ValidationFailed) as caught:
         graph.load(ndjson(*lines))
-    assert told(caught) == [
+    assert reported(caught) == [
         "line 3817: invalid JSON: Expecting property name enclosed in double quotes at column 36"
     ]
 
@@ -365,7 +365,7 @@ def test_append_that_lost_to_the_same_id_is_a_conflict(graph):
     assert [row["small"] for row in all_rows(graph, "node:Thing")] == [1]
 
 
-def test_overwrite_that_lost_a_race_is_told(graph):
+def test_overwrite_that_lost_a_race_is_reported(graph):
     other = og.open(graph.uri)
     racing(graph, lambda: other.load(ndjson(thing("theirs"))))
     with pytest.raises(ExpectedVersionMismatch):
@@ -373,7 +373,7 @@ def test_overwrite_that_lost_a_race_is_told(graph):
     assert slugs(graph) == ["theirs"]
 
 
-def test_schema_that_moved_while_loading_is_told(graph):
+def test_schema_that_moved_while_loading_is_reported(graph):
     def move():
         document = graph.snapshot().schema.to_json()
         schema = StagedSchema("0" * 64, "// as before", document)
@@ -455,7 +455,7 @@ def test_external_blob_is_refused_unless_the_graph_allows_it(graph, tmp_path):
     assert [row["file"] for row in all_rows(graph, "node:Thing")] == ["base64:aGVsbG8="]
 
 
-def test_external_blob_that_cannot_be_read_is_told(graph, tmp_path):
+def test_external_blob_that_cannot_be_read_is_reported(graph, tmp_path):
     allowed = og.open(graph.uri, external_blobs=[tmp_path.as_uri()])
     line = ndjson(thing("a", file=(tmp_path / "nothing").as_uri()))
     with pytest.raises(StorageUnavailable) as caught:

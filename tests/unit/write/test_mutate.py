@@ -323,7 +323,7 @@ def test_an_insert_that_lost_its_node_is_refused(harbour, monkeypatch):
         mutate(harbour, 'insert CallsAt { from: "3", to: "CCC" }')
 
 
-def test_an_update_that_lost_a_race_is_told(harbour, monkeypatch):
+def test_an_update_that_lost_a_race_is_reported(harbour, monkeypatch):
     interrupted(monkeypatch, harbour, "update Ship set { draught: 9.0 } where imo = 1")
     with pytest.raises(ExpectedVersionMismatch):
         mutate(harbour, "update Ship set { draught: 1.0 } where imo = 2")
@@ -331,7 +331,7 @@ def test_an_update_that_lost_a_race_is_told(harbour, monkeypatch):
     assert (ships["1"]["draught"], ships["2"]["draught"]) == (9.0, 4.0)
 
 
-def test_a_delete_is_told_of_edges_that_came_meanwhile(harbour, monkeypatch):
+def test_a_delete_is_reported_of_edges_that_came_meanwhile(harbour, monkeypatch):
     interrupted(monkeypatch, harbour, 'insert CallsAt { from: "3", to: "CCC" }')
     with pytest.raises(ExpectedVersionMismatch):
         mutate(harbour, 'delete Port where code = "CCC"')

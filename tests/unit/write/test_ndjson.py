@@ -28,8 +28,8 @@ def problems(text):
 
 def rows(text):
     """Return the slugs that lines give."""
-    found, told = taken(text, fast=True)
-    assert told == []
+    found, reported = taken(text, fast=True)
+    assert reported == []
     return [row[1] for row in found.get("node:Thing", [])]
 
 
@@ -124,21 +124,21 @@ def rows(text):
         ),
     ],
 )
-def test_bad_line_is_told_with_its_number(line, problem):
-    [told] = problems(ndjson(thing("z"), "", line))
-    assert told.startswith(f"line 3: {problem}")
+def test_bad_line_is_reported_with_its_number(line, problem):
+    [reported] = problems(ndjson(thing("z"), "", line))
+    assert reported.startswith(f"line 3: {problem}")
 
 
-def test_line_that_is_not_utf8_is_told_and_the_others_are_read():
+def test_line_that_is_not_utf8_is_reported_and_the_others_are_read():
     text = ndjson(thing("a")) + b'\n{"type":"Note","data":{"text":"\xff"}}\n' + ndjson(thing("b"))
-    found, told = taken(text, fast=True)
-    assert told == ["line 2: not UTF-8: invalid start byte at byte 32"]
+    found, reported = taken(text, fast=True)
+    assert reported == ["line 2: not UTF-8: invalid start byte at byte 32"]
     assert [row[1] for row in found["node:Thing"]] == ["a", "b"]
 
 
-def test_all_problems_of_a_line_and_of_all_lines_are_told():
-    told = problems(ndjson(thing(nope=1, small="x", flag="y"), "{", thing(day=True)))
-    assert told == [
+def test_all_problems_of_a_line_and_of_all_lines_are_reported():
+    reported = problems(ndjson(thing(nope=1, small="x", flag="y"), "{", thing(day=True)))
+    assert reported == [
         "line 1: Thing.flag: expected boolean, got string",
         "line 1: Thing.small: expected integer number, got string 'x'",
         "line 1: Thing: unknown property `nope`",
@@ -178,8 +178,8 @@ def test_values_are_what_the_lines_say():
 
 def test_edges_may_be_named_in_any_case_and_nodes_may_be_missing_everything():
     text = ndjson({"edge": "nEAR", "from": "a", "to": "b"}, {"type": "Note"})
-    found, told = taken(text, fast=True)
-    assert told == []
+    found, reported = taken(text, fast=True)
+    assert reported == []
     assert [row[1:4] for row in found["edge:Near"]] == [["fresh", "a", "b"]]
     assert [row[1:] for row in found["node:Note"]] == [["fresh", None]]
 
@@ -232,7 +232,7 @@ def _slugs(source):
 
 
 @pytest.mark.parametrize("pack", ["gzip", "zstd"])
-def test_packed_file_that_ends_too_early_is_told(pack):
+def test_packed_file_that_ends_too_early_is_reported(pack):
     stream = pa.BufferOutputStream()
     with pa.CompressedOutputStream(stream, pack) as packing:
         packing.write(ndjson(*(thing(str(n)) for n in range(1000))))
@@ -259,7 +259,7 @@ def test_line_beyond_the_limit_is_skipped_and_the_rest_is_read():
     ]
 
 
-def test_last_line_beyond_the_limit_is_told():
+def test_last_line_beyond_the_limit_is_reported():
     assert list(read_line_blocks([b"x" * 11], limit=10)) == [OversizedLine(1)]
 
 

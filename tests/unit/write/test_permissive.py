@@ -90,8 +90,8 @@ def test_id_in_another_spelling_is_taken_and_edges_follow(tmp_path):
 def test_spelling_that_means_two_nodes_is_refused(tmp_path):
     graph = og.init(tmp_path / "graph", KEYED)
     pairs = [{"type": "Pair", "data": {"one": 7, "two": t, "id": "07"}} for t in "xy"]
-    [told] = problems(graph, ndjson(*pairs))
-    assert told.startswith("record 2: ambiguous edge endpoint remap: '07' is")
+    [reported] = problems(graph, ndjson(*pairs))
+    assert reported.startswith("record 2: ambiguous edge endpoint remap: '07' is")
 
 
 def test_id_that_is_no_spelling_of_the_key_is_refused(tmp_path):

@@ -28,7 +28,9 @@ def line(name, **data):
 
 def again(graph, lines=(), gone=None):
     return replay_changes(
-        graph._manifest, graph._request("stream", None, "told"), ReplayedChanges(lines, gone or {})
+        graph._manifest,
+        graph._request("stream", None, "reported"),
+        ReplayedChanges(lines, gone or {}),
     )
 
 
@@ -39,7 +41,7 @@ def state(graph):
 def test_entities_are_replaced_added_and_removed_in_one_commit(graph):
     before = len(graph.commits.list())
     commit = again(graph, [line("ada", age=5), line("di")], {"node:Person": ["cy", "nobody"]})
-    assert (commit.operation, commit.message) == ("stream", "told")
+    assert (commit.operation, commit.message) == ("stream", "reported")
     assert len(graph.commits.list()) == before + 1
     assert state(graph) == ["1", "ada", "bo", "di"]
     assert graph.entity_at("Person", "ada")["age"] == 5

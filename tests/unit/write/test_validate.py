@@ -168,7 +168,7 @@ def test_a_committed_edge_may_leave_a_node_the_same_change_deletes(
     assert validate(made, committed)["edge:Knows"].rows["dst"].to_pylist() == ["ann"]
 
 
-def test_a_committed_edge_is_told_when_its_node_goes(committed, person, changes):
+def test_a_committed_edge_is_reported_when_its_node_goes(committed, person, changes):
     [violation] = refusal(changes(person, deleted={"cy": None}), committed).violations
     assert (violation.type, violation.id) == ("Knows", "k2")
     assert violation.message == "dst 'cy' not found in Person"

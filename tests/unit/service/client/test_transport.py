@@ -1,4 +1,4 @@
-"""What is sent again and what is not, seen by a server that answers as it is told."""
+"""What is sent again and what is not, seen by a server with prepared answers."""
 
 import threading
 from collections import deque
@@ -90,7 +90,7 @@ def test_refusal_to_begin_is_tried_again(scripted, call):
     assert len(server.asked) == 3
 
 
-def test_refusal_to_begin_is_told_when_it_lasts(scripted):
+def test_refusal_to_begin_is_reported_when_it_lasts(scripted):
     server, transport = scripted(BUSY, BUSY, BUSY)
     with pytest.raises(og.OmniError) as caught:
         transport.decoded(WRITE, dict)
@@ -127,14 +127,14 @@ def test_write_is_not_sent_again_after_a_fault_of_the_server(scripted):
     assert len(server.asked) == 1
 
 
-def test_nobody_there_is_told():
+def test_nobody_there_is_reported():
     transport = Transport("http://127.0.0.1:9", None, RetryPolicy(attempts=2, wait=0.2))
     with pytest.raises(StorageUnavailable) as caught:
         transport.decoded(WRITE, dict)
     assert caught.value.code == "server_unreachable"
 
 
-def test_answer_that_is_none_of_ours_is_told(scripted):
+def test_answer_that_is_none_of_ours_is_reported(scripted):
     _, transport = scripted((200, {}, b"<html>"), (404, {}, b""))
     with pytest.raises(StorageUnavailable) as caught:
         transport.decoded(READ, dict)

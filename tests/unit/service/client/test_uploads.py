@@ -1,4 +1,4 @@
-"""What people load becomes lines, and what is wrong with lines is told where people find it."""
+"""Input becomes lines, and an invalid line is reported with its place in the input."""
 
 from collections import Counter
 
@@ -27,7 +27,7 @@ def test_instants_of_tables_keep_their_time_of_day():
     )
 
 
-def test_lines_are_told_by_file_and_row(tmp_path):
+def test_lines_are_reported_by_file_and_row(tmp_path):
     one, two = tmp_path / "one.ndjson", tmp_path / "two.ndjson"
     one.write_bytes(b"{}\n{}")
     two.write_bytes(b"{}\n")

@@ -148,7 +148,7 @@ TOP = [
 @pytest.mark.parametrize(
     ("old", "new", "code", "path", "line"), TOP, ids=[f"{row[2]}-{row[3]}" for row in TOP]
 )
-def test_mistake_is_told_with_its_line(folder, old, new, code, path, line):
+def test_mistake_is_reported_with_its_line(folder, old, new, code, path, line):
     edit(folder, old, new)
     assert (code, path, "cluster.yaml", line) in errors(folder)
 
@@ -169,7 +169,7 @@ def test_scope_has_one_policy(folder):
     )
 
 
-def test_every_mistake_is_told_at_once(folder):
+def test_every_mistake_is_reported_at_once(folder):
     edit(folder, "version: 1", "version: 3\nsorage: x")
     edit(folder, "embedding_provider: fake", "embedding_provider: nobody")
     edit(folder, "node Port", "nod Port", file="ports.pg")
@@ -206,7 +206,7 @@ def test_query_declared_twice_is_refused(folder):
     ]
 
 
-def test_empty_folder_of_queries_is_told(folder):
+def test_empty_folder_of_queries_is_reported(folder):
     (folder / "none").mkdir()
     edit(folder, "queries: queries", "queries: none")
     assert ("query_dir_empty", "graphs.people.queries") in [
@@ -225,7 +225,7 @@ def test_queries_are_a_file_a_list_or_names(folder):
         edit(folder, f"queries: {text}", "queries: queries")
 
 
-def test_graph_a_server_would_refuse_is_told(folder):
+def test_graph_a_server_would_refuse_is_reported(folder):
     edit(folder, "  ports:", "  my_ports:")
     assert ("graph_id_not_servable", "graphs.my_ports") in [
         (f.code, f.path) for f in validate(folder).findings
@@ -249,7 +249,7 @@ def test_deep_or_huge_text_is_refused(folder):
         assert [code for code, *_ in errors(folder)] == ["invalid_cluster_yaml"]
 
 
-def test_missing_folder_and_file_are_told(tmp_path):
+def test_missing_folder_and_file_are_reported(tmp_path):
     assert [f.code for f in validate(tmp_path / "none").findings] == ["config_dir_not_found"]
     assert [f.code for f in validate(tmp_path).findings] == ["cluster_config_read_error"]
 
