@@ -116,6 +116,7 @@ precondition_failed | conflict 412 | The branch is not at the expected commit.
 expected_version_mismatch | conflict | A dataset changed since it was read.
 contention | contention | Another writer published first; nothing was changed, retry.
 commit_fenced | contention | Recovery gave the staged commit up; stage it again.
+commit_timeout | contention | The change waited for other writers until its timeout; run it again.
 stage_expired | contention | The operation took longer than the lease of its intent; run it again.
 outcome_unknown | outcome_unknown | It is unknown whether the commit was published; look its ID up.
 cleanup_running | contention | A cleanup that may remove shared files is running; retry after it.

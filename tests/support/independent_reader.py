@@ -34,18 +34,24 @@ class Reader:
     def facts(self, object_id: str) -> Any:
         return json.loads(self.rows[object_id]["metadata"])
 
-    def state(self, at: str) -> tuple[str, dict[str, int]]:
-        """Return the schema and the version of every dataset at a branch, tag or commit."""
+    def state(self, at: str) -> tuple[str, dict[str, tuple[int, int]]]:
+        """Return the schema and the version of every dataset at a branch, tag or commit.
+
+        With a version stands how many rows at its end do not count.
+        """
         if at == "main" or f"branch:{at}" in self.rows:
             head = self.heads[None if at == "main" else self.facts(f"branch:{at}")["native"]]
             parts = (text.split(":") for text in head["datasets"])
-            return head["schema"], {name: int(physical, 16) for name, _, physical, _ in parts}
+            return head["schema"], {
+                name: (int(physical, 16), int((*rest, "0")[0], 16))
+                for name, _, physical, _, *rest in parts
+            }
         commit = self.facts(f"tag:{at}")["commit"] if f"tag:{at}" in self.rows else at
         schema, line = self.facts(f"commit:{commit}")["schema"], []
         while commit is not None:
             line.append(commit)
             commit = next(iter(self.facts(f"commit:{commit}")["parents"]), None)
-        shown: dict[str, int] = {}
+        shown: dict[str, tuple[int, int]] = {}
         for commit in reversed(line):
             for key, row in self.rows.items():
                 kind, _, rest = key.partition(":")
@@ -53,7 +59,8 @@ class Reader:
                     dataset = rest.partition("@")[0]
                     shown.pop(dataset, None)
                     if kind == "version":
-                        shown[dataset] = row["table_version"]
+                        excluded = json.loads(row["metadata"]).get("excluded", 0)
+                        shown[dataset] = row["table_version"], excluded
         return schema, shown
 
     def entities(self, at: str) -> dict[str, Any]:
@@ -64,8 +71,11 @@ class Reader:
             for type_ in ir[f"{kind}s"]:
                 name = f"{type_['id']}-{type_['incarnation']}"
                 path = self.rows[f"table:{name}"]["location"]
-                dataset = lance.dataset(str(self.root / path), version=datasets[name])
-                found[f"{kind}:{type_['name']}"] = self._read(dataset, kind, type_["properties"])
+                version, excluded = datasets[name]
+                dataset = lance.dataset(str(self.root / path), version=version)
+                rows = self._read(dataset, kind, type_["properties"])
+                kept = list(rows.items())[: len(rows) - excluded]
+                found[f"{kind}:{type_['name']}"] = dict(kept)
         return found
 
     def _read(self, dataset: Any, kind: str, properties: Any) -> dict[str, Any]:

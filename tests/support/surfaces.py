@@ -22,9 +22,10 @@ from omnigraph.types.arrow import to_column
 from omnigraph.types.data_values import from_data
 from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema
 from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.group_commit import apply_changes
 from omnigraph.write.ids import generate_ids
 from omnigraph.write.request import WriteRequest
-from omnigraph.write.transaction import apply_changes
+from omnigraph.write.transaction import PendingChange
 from omnigraph.write.violations import ValidationFailed, Violation
 from tests.support.changes import (
     Delete,
@@ -315,7 +316,7 @@ class Changes(_Named):
 
         request = WriteRequest(branch=branch, operation="load", embedder=graph._engine.embedder)
         try:
-            apply_changes(graph._manifest, request, prepare, again=lambda: True)
+            apply_changes(graph._manifest, PendingChange(request, prepare))
         except ValidationFailed as error:
             return _refusal(error)
         return Verdict(Counter())

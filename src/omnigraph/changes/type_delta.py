@@ -55,7 +55,7 @@ def compare_type(
     `steps` lead from one state to the other and avoid reading rows that maintenance moved. `after`
     leaves out IDs up to this one.
     """
-    if old is not None and new is not None and old.entry.physical == new.entry.physical:
+    if old is not None and new is not None and old.entry.state == new.entry.state:
         return
     yield from _compare(old, new, _differing(old, new, steps), after)
 

@@ -18,7 +18,15 @@ from omnigraph.changes.model import ChangeFilter
 from omnigraph.commit.history import CommitHistory, first_parents, read_history
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, DatasetEntry, Snapshot
+from omnigraph.commit.model import (
+    MAIN,
+    Branch,
+    Commit,
+    CommitId,
+    DatasetEntry,
+    Snapshot,
+    VersionState,
+)
 from omnigraph.commit.snapshot import first_parent_snapshots
 from omnigraph.errors import NotFound
 from omnigraph.write.request import MAINTENANCE_OPERATION
@@ -65,11 +73,11 @@ class VersionHistory:
             return None
         origins = _parent_versions(self._history, old.key)
         left, right = list(_ancestor_versions(origins, old)), list(_ancestor_versions(origins, new))
-        reached = {entry.physical: place for place, (entry, _) in enumerate(right)}
-        meeting = next((i for i, (e, _) in enumerate(left) if e.physical in reached), None)
+        reached = {entry.state: place for place, (entry, _) in enumerate(right)}
+        meeting = next((i for i, (e, _) in enumerate(left) if e.state in reached), None)
         if meeting is None:
             return None
-        there = reached[left[meeting][0].physical]
+        there = reached[left[meeting][0].state]
         down = [(left[i][0], left[i + 1][0], left[i][1]) for i in range(meeting)]
         up = [(right[i][0], right[i - 1][0], right[i - 1][1]) for i in range(there, 0, -1)]
         return list(_ranges_without_maintenance(old, [*down, *up]))
@@ -82,33 +90,33 @@ def _ranges_without_maintenance(
     end = start
     for one, other, by_maintenance in way:
         if by_maintenance:
-            if start.physical != one.physical:
+            if start.state != one.state:
                 yield start, one
             start = other
         end = other
-    if start.physical != end.physical:
+    if start.state != end.state:
         yield start, end
 
 
 def _ancestor_versions(
-    origins: dict[int, _ParentVersion], entry: DatasetEntry
+    origins: dict[VersionState, _ParentVersion], entry: DatasetEntry
 ) -> Iterator[tuple[DatasetEntry, bool]]:
     """Yield a version and those it goes back to, each with whether maintenance made it."""
-    seen: set[int] = set()
+    seen: set[VersionState] = set()
     current: DatasetEntry | None = entry
-    while current is not None and current.physical not in seen:
-        seen.add(current.physical)
-        origin = origins.get(current.physical)
+    while current is not None and current.state not in seen:
+        seen.add(current.state)
+        origin = origins.get(current.state)
         yield current, origin is not None and origin.by_maintenance
         current = origin.entry if origin is not None else None
 
 
-def _parent_versions(history: CommitHistory, key: DatasetKey) -> dict[int, _ParentVersion]:
+def _parent_versions(history: CommitHistory, key: DatasetKey) -> dict[VersionState, _ParentVersion]:
     """Return what each version of a dataset was made from.
 
     A merge may publish a version that was made on the branch it merged; who was first made it.
     """
-    parents: dict[int, _ParentVersion] = {}
+    parents: dict[VersionState, _ParentVersion] = {}
     shown: dict[CommitId, DatasetEntry | None] = {}
     commits = [c for c, entries in history.published.items() if key in entries]
     for commit_id in sorted(commits, key=lambda c: (_is_merge(history, c), c)):
@@ -120,7 +128,7 @@ def _parent_versions(history: CommitHistory, key: DatasetKey) -> dict[int, _Pare
         )
         if row is not None and before is not None:
             origin = _ParentVersion(before, row.commit.operation == MAINTENANCE_OPERATION)
-            parents.setdefault(history.published[commit_id][key].physical, origin)
+            parents.setdefault(history.published[commit_id][key].state, origin)
     return parents
 
 

@@ -241,7 +241,7 @@ def history_rows(lineages: Iterable[LineageState], start: CommitId) -> list[NewM
     rows = {
         stored.row["object_id"]: NewManifestRow(**stored.row)
         for state in states
-        for stored in state.rows(HISTORY_ROW_FILTER)
+        for stored in state.rows(HISTORY_ROW_FILTER, footprints=True)
     }
     return [row for row in rows.values() if _row_commit_id(row) in (None, *reached)]
 

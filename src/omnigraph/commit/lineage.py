@@ -18,8 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.commit.manifest_rows import (
+    FOOTPRINT,
     FORMAT_VERSION_KEY,
     HEAD_KEY,
+    MANIFEST_SCHEMA,
     NAME_ROW_TYPES,
     NewManifestRow,
     checksum_rows,
@@ -35,6 +37,7 @@ from omnigraph.storage.checksums import check_file_checksums
 from omnigraph.storage.compare_and_swap import (
     ANCHOR_FRAGMENT,
     ManifestRow,
+    add_columns_and_stamp,
     compare_and_swap,
     next_fragment_id,
     read_head_row,
@@ -45,14 +48,16 @@ from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import lineage_path
 from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.row_lookup import sql_text
-from omnigraph.version import INTERNAL_SCHEMA_VERSION
+from omnigraph.version import INTERNAL_SCHEMA_VERSION, READABLE_SCHEMA_VERSIONS
+
+_CURRENT_FORMAT = str(INTERNAL_SCHEMA_VERSION).encode()
 
 
 def check_format_version(metadata: Mapping[bytes, bytes] | None) -> None:
     """Raise FormatUnsupported, with the next step, for a format this release cannot read."""
     stamp = (metadata or {}).get(FORMAT_VERSION_KEY)
     text = None if stamp is None else stamp.decode(errors="replace")
-    if text == str(INTERNAL_SCHEMA_VERSION):
+    if text is not None and text in map(str, READABLE_SCHEMA_VERSIONS):
         return
     if text is None or not text.isdigit():
         raise FormatUnsupported(
@@ -66,8 +71,8 @@ def check_format_version(metadata: Mapping[bytes, bytes] | None) -> None:
             found=text,
         )
     raise FormatUnsupported(
-        f"this graph has format {text}, older than {INTERNAL_SCHEMA_VERSION}: export it with the "
-        "version of omnigraph that wrote it, and import it with this one",
+        f"this graph has format {text}, older than {READABLE_SCHEMA_VERSIONS[0]}: export it with "
+        "the version of omnigraph that wrote it, and import it with this one",
         found=text,
     )
 
@@ -95,10 +100,16 @@ class LineageState:
     handle: Any = field(repr=False)
     lineage: Lineage = field(repr=False)
 
-    def rows(self, condition: str) -> list[ManifestRow]:
-        """Return the rows that satisfy a condition."""
+    @property
+    def is_current_format(self) -> bool:
+        """Whether the lineage has the format that this release writes."""
+        return bool(self.handle.schema.metadata[FORMAT_VERSION_KEY] == _CURRENT_FORMAT)
+
+    def rows(self, condition: str, *, footprints: bool = False) -> list[ManifestRow]:
+        """Return the rows that satisfy a condition; footprints only where they are needed."""
+        columns = [n for n in self.handle.schema.names if footprints or n != FOOTPRINT]
         with self.lineage.check_intact(self.handle):
-            return read_rows(self.handle, condition)
+            return read_rows(self.handle, condition, columns=columns)
 
     def names(self, kind: str, but: Sequence[int] = ()) -> list[ManifestRow]:
         """Return the rows of all branches or all tags, except those in the fragments `but`.
@@ -179,7 +190,8 @@ class Lineage:
             total = update_row_checksum(base.head.row_checksum, rows, (old.row for old in stale))
             head = replace(head, row_checksum=total)
         first = head_row(head, base.version + 1)
-        newest, history, merged = manifest_table([first, *rows]), list[pa.Table](), list[int]()
+        newest = manifest_table([first, *rows], base.handle.schema)
+        history, merged = list[pa.Table](), list[int]()
         if len(base.handle.get_fragments()) > TOO_MANY_FRAGMENTS:
             small = _small_newest_fragments(base.handle)
             if len(small) > TOO_MANY_FRAGMENTS:
@@ -192,6 +204,14 @@ class Lineage:
         if _boot_clock() - probed > SLOW_SWAP_SECONDS:
             self._confirm(int(handle.version))
         return self._remember_swap(handle, head, [*history, newest])
+
+    def upgrade(self) -> None:
+        """Give the lineage the current format; raise Contention after a lost race."""
+        base = self.state()
+        if not base.is_current_format:
+            handle = add_columns_and_stamp(base.handle, MANIFEST_SCHEMA)
+            self._written = LruCache(MAX_CACHED_FRAGMENTS)  # without the new column
+            self._remember(replace(base, version=int(handle.version), handle=handle))
 
     def record_row_checksum(self) -> None:
         """Add the checksum of the rows to a head written by a release that records none."""
@@ -226,7 +246,8 @@ class Lineage:
         # Names stay in the newest fragment, so that reading them does not scan a long history.
         head = replace(state.head, names=next_fragment_id(state.handle) + len(history))
         first = head_row(head, state.version + 1)
-        moved = manifest_table([first, *(NewManifestRow(**row.row) for row in elsewhere)])
+        others = (NewManifestRow(**row.row) for row in elsewhere)
+        moved = manifest_table([first, *others], state.handle.schema)
         newest = pa.concat_tables([moved, names]).combine_chunks()
         handle = compare_and_swap(state.handle, [*history, newest], observe, elsewhere, merged)
         observe("compaction: done")

@@ -20,6 +20,7 @@ from omnigraph.storage import Datasets, Location
 from omnigraph.storage.compare_and_swap import ManifestRow
 from omnigraph.storage.layout import BRANCHES
 from omnigraph.storage.lru_cache import LruCache
+from omnigraph.storage.staged_writes import without_newest
 
 MAX_LINEAGES = 128
 """Number of branches whose newest state a process caches, about 0.13 MB each."""
@@ -157,6 +158,10 @@ class Manifest:
             raise branch_not_found_error(trimmed)
         return branch
 
+    def known_branch(self, name: str) -> Branch:
+        """Return a branch by name, without a request if it was used before; it may be deleted."""
+        return self._branches[1].get(name.strip()) or self.branch(name)
+
     def head_state(self, name: str) -> tuple[Branch, LineageState]:
         """Return a branch and its newest state.
 
@@ -181,12 +186,21 @@ class Manifest:
         return branch, state
 
     @contextmanager
-    def reading(self, table_key: str, entry: DatasetEntry) -> Iterator[Any]:
-        """Yield a Lance handle of the dataset of `node:T` or `edge:E` at a snapshot's version."""
+    def reading(
+        self, table_key: str, entry: DatasetEntry, *, to_change: bool = False
+    ) -> Iterator[Any]:
+        """Yield a Lance handle of the dataset of `node:T` or `edge:E` at a snapshot's version.
+
+        With `to_change`, new versions may be based on it: a state within a group of commits, at
+        which a branch was created, is staged as a version of its own.
+        """
         path = entry.path(table_key)
         try:
             with self.datasets.check_intact(path, entry.physical):
-                yield self.datasets.at(path, entry.physical)
+                handle = self.datasets.at(path, entry.physical, entry.excluded)
+                if to_change and entry.excluded:
+                    handle = without_newest(self.datasets.at(path, entry.physical), entry.excluded)
+                yield handle
         except NotFound as error:
             raise _version_reclaimed_error(table_key, entry) from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,6 +33,7 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 FORMAT_VERSION_KEY = b"omnigraph:internal_schema_version"
 HEAD_KEY = "graph_head"
+FOOTPRINT = "footprint"
 NAME_ROW_TYPES = ("graph_branch", "graph_tag")
 
 MANIFEST_SCHEMA = pa.schema(
@@ -48,6 +49,7 @@ MANIFEST_SCHEMA = pa.schema(
         pa.field("table_version", pa.uint64()),
         pa.field("table_branch", pa.string()),
         pa.field("row_count", pa.uint64()),
+        pa.field(FOOTPRINT, pa.binary()),
     ],
     metadata={FORMAT_VERSION_KEY: str(INTERNAL_SCHEMA_VERSION).encode()},
 )
@@ -75,13 +77,14 @@ class NewManifestRow:
     table_version: int | None = None
     table_branch: str | None = None
     row_count: int | None = None
+    footprint: bytes | None = None
 
 
-def manifest_table(rows: Iterable[NewManifestRow]) -> pa.Table:
-    """Return rows as an Arrow table of the manifest's schema."""
+def manifest_table(rows: Iterable[NewManifestRow], schema: pa.Schema = MANIFEST_SCHEMA) -> pa.Table:
+    """Return rows as an Arrow table of a manifest's schema; older ones have no footprints."""
     listed = list(rows)
-    columns = {name: [getattr(row, name) for row in listed] for name in MANIFEST_SCHEMA.names}
-    return pa.table(columns, schema=MANIFEST_SCHEMA)
+    columns = {name: [getattr(row, name) for row in listed] for name in schema.names}
+    return pa.table(columns, schema=schema)
 
 
 @contextmanager
@@ -180,20 +183,22 @@ def checksum_rows(rows: Iterable[Mapping[str, Any]]) -> RowChecksum:
 
 def _row_hash(row: Mapping[str, Any]) -> int:
     present = {name: value for name, value in row.items() if value is not None}
+    present.pop(FOOTPRINT, None)  # a hint, which rows of older releases lack
     text = json.dumps(present, sort_keys=True, separators=(",", ":"))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 
 def _pack_entry(entry: DatasetEntry) -> str:
     """Encode an entry in about 60 characters."""
-    return f"{_identity(entry)}:{entry.version:x}:{entry.physical:x}:{entry.rows:x}"
+    text = f"{_identity(entry)}:{entry.version:x}:{entry.physical:x}:{entry.rows:x}"
+    return f"{text}:{entry.excluded:x}" if entry.excluded else text
 
 
 def _unpack_entry(text: str) -> DatasetEntry:
     identity, *numbers = text.split(":")
     type_id, incarnation = (int(part, 16) for part in identity.split("-"))
-    version, physical, rows = (int(number, 16) for number in numbers)
-    return DatasetEntry(TypeId(type_id), IncarnationId(incarnation), version, physical, rows)
+    entries = (int(number, 16) for number in numbers)
+    return DatasetEntry(TypeId(type_id), IncarnationId(incarnation), *entries)
 
 
 # --- datasets ----------------------------------------------------------------------------------
@@ -219,6 +224,8 @@ def version_row(
 ) -> NewManifestRow:
     """Return the row for the version of a dataset that a commit published, with file checksums."""
     facts: dict[str, Any] = {"version": entry.version, "commit": commit_id}
+    if entry.excluded:
+        facts["excluded"] = entry.excluded
     if checksums:
         facts["files"] = dict(sorted(checksums.items()))
     return NewManifestRow(
@@ -249,7 +256,12 @@ def read_version(row: Mapping[str, Any]) -> tuple[CommitId, DatasetEntry]:
     """Read what `version_row` wrote."""
     with _corrupt_row_errors(row):
         metadata = json.loads(row["metadata"])
-        numbers = (metadata["version"], row["table_version"], row["row_count"])
+        numbers = (
+            metadata["version"],
+            row["table_version"],
+            row["row_count"],
+            metadata.get("excluded", 0),
+        )
         if not all(isinstance(number, int) for number in numbers):
             raise TypeError(f"not numbers: {numbers}")
         return CommitId(metadata["commit"]), DatasetEntry(*read_identity(row), *numbers)
@@ -291,8 +303,19 @@ def commit_key(commit_id: str) -> str:
     return f"commit:{commit_id}"
 
 
-def commit_row(commit: Commit, lineage_id: str | None, *, aborted: bool = False) -> NewManifestRow:
-    """Return the immutable row of a commit; an aborted one only fences its id."""
+def commit_row(
+    commit: Commit,
+    lineage_id: str | None,
+    *,
+    aborted: bool = False,
+    footprint: bytes | None = None,
+    state: Sequence[DatasetEntry] | None = None,
+) -> NewManifestRow:
+    """Return the immutable row of a commit; an aborted one only fences its id.
+
+    `state` are the datasets in which its state differs from the head of its manifest version; None
+    if it is that head.
+    """
     facts: dict[str, Any] = {
         "parents": list(commit.parents),
         "branch": commit.branch,
@@ -303,6 +326,8 @@ def commit_row(commit: Commit, lineage_id: str | None, *, aborted: bool = False)
         "schema": commit.schema_hash,
         "counts": {k: [c.inserted, c.updated, c.deleted] for k, c in commit.counts.items()},
     }
+    if state is not None:
+        facts["state"] = [_pack_entry(entry) for entry in state]
     if aborted:
         facts["aborted"] = True
     return NewManifestRow(
@@ -311,16 +336,22 @@ def commit_row(commit: Commit, lineage_id: str | None, *, aborted: bool = False)
         metadata=_dump_json(facts),
         table_version=commit.manifest_version,
         table_branch=lineage_id,
+        footprint=footprint,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRow:
-    """A commit as stored: where it was authored, and whether it only fences its id."""
+    """A commit as stored: where it was authored, and whether it only fences its id.
+
+    `state` are the datasets in which its state differs from the head of its manifest version; None
+    if it was that head.
+    """
 
     commit: Commit
     lineage_id: str | None
     aborted: bool
+    state: tuple[DatasetEntry, ...] | None = None
 
 
 def read_commit(row: Mapping[str, Any]) -> CommitRow:
@@ -341,7 +372,9 @@ def read_commit(row: Mapping[str, Any]) -> CommitRow:
         )
         if not isinstance(commit.manifest_version, int):
             raise TypeError("no manifest version")
-        return CommitRow(commit, row["table_branch"], facts.get("aborted", False))
+        packed = facts.get("state")
+        state = None if packed is None else tuple(_unpack_entry(text) for text in packed)
+        return CommitRow(commit, row["table_branch"], facts.get("aborted", False), state)
 
 
 def schema_row(schema_hash: str, source: str, document: Mapping[str, Any]) -> NewManifestRow:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NewType
+from typing import Any, NewType, TypeAlias
 
 from omnigraph.catalog import AcceptedSchema, AcceptedType, Catalog, IncarnationId, TypeId, TypeKind
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound
@@ -92,12 +92,17 @@ class Commit:
         )
 
 
+VersionState: TypeAlias = tuple[int, int]
+"""A physical version, and the number of its newest rows that a state does not show."""
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetEntry:
     """The version of one dataset in a snapshot.
 
     `version` counts 1, 2, 3 … along the lineage and is the version users see; `physical` is the
-    Lance version number that is read.
+    Lance version number that is read. `excluded` is the number of its newest rows that are not part
+    of this state: later commits of the same group appended them.
     """
 
     type_id: TypeId
@@ -105,11 +110,17 @@ class DatasetEntry:
     version: int
     physical: int
     rows: int
+    excluded: int = 0
 
     @property
     def key(self) -> tuple[TypeId, IncarnationId]:
         """The identity of the dataset."""
         return (self.type_id, self.incarnation)
+
+    @property
+    def state(self) -> VersionState:
+        """What identifies the rows: entries of a dataset with equal states have equal rows."""
+        return (self.physical, self.excluded)
 
     def path(self, table_key: str) -> str:
         """Return the path of the dataset of `node:T` or `edge:E`."""

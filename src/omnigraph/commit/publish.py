@@ -9,12 +9,12 @@ OutcomeUnknown means that storage could not be read.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from time import sleep
 
-from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.commit.footprint import TypeKey
 from omnigraph.commit.history import rows_not_in_lineage
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.lineage_maintenance import maintain_lineage
@@ -30,7 +30,7 @@ from omnigraph.commit.manifest_rows import (
     tombstone_row,
     version_row,
 )
-from omnigraph.commit.model import Commit, DatasetEntry, Head
+from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Head
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, check_staged_files
 from omnigraph.errors import (
     CleanupBegan,
@@ -43,6 +43,7 @@ from omnigraph.errors import (
     SchemaMoved,
     StorageUnavailable,
 )
+from omnigraph.storage.row_lookup import sql_text
 
 PUBLISHER_RETRY_BUDGET = 5
 """Further attempts after a lost race."""
@@ -64,12 +65,25 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
         Contention: the retry budget is spent, or it was staged too long ago.
         OutcomeUnknown: storage could not be read after a failed swap.
     """
+    [commit] = publish_group(lineage, branch, [staged])
+    return commit
+
+
+def publish_group(lineage: Lineage, branch: str, group: Sequence[StagedCommit]) -> list[Commit]:
+    """Make staged commits visible by one swap, in this order; return them.
+
+    Each is staged on the state that the ones before it leave. Raises the errors of `publish`; then
+    none of them is visible.
+    """
     doubt: _UncertainSwap | None = None
     for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
-        state, landed = _read_state(lineage, branch, staged, doubt)
+        state, landed = _read_state(lineage, branch, group, doubt)
         if landed is not None:
             return landed
-        commit, head, rows = _prepare(lineage, state, branch, staged)
+        if not state.is_current_format:
+            retry_swap(lineage.upgrade)
+            state = lineage.state()
+        commits, head, rows = _prepare(lineage, state, branch, group)
         try:
             lineage.swap(state, head, rows)
         except (Contention, NotFound, StorageUnavailable) as error:
@@ -77,8 +91,8 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
             _back_off(attempt)
         else:
             maintain_lineage(lineage)
-            return commit
-    _, landed = _read_state(lineage, branch, staged, doubt)
+            return commits
+    _, landed = _read_state(lineage, branch, group, doubt)
     if landed is not None:
         return landed
     assert doubt is not None, "every attempt returned or failed"
@@ -96,20 +110,17 @@ class _UncertainSwap:
     error: OmniError
     version: int
 
-    def is_settled_by(self, state: LineageState, staged: StagedCommit) -> bool:
-        """Return whether a state proves that the swap did not succeed."""
-        newer = state.version - self.version
-        return newer == 0 or (newer == 1 and state.head.commit_id != staged.id)
-
 
 def _read_state(
-    lineage: Lineage, branch: str, staged: StagedCommit, doubt: _UncertainSwap | None
-) -> tuple[LineageState, Commit | None]:
-    """Return the newest state, and the commit if it is already published."""
+    lineage: Lineage, branch: str, group: Sequence[StagedCommit], doubt: _UncertainSwap | None
+) -> tuple[LineageState, list[Commit] | None]:
+    """Return the newest state, and the commits if they are already published."""
     try:
         state = lineage.state()
-        settled = doubt is None or doubt.is_settled_by(state, staged)
-        return state, None if settled and not staged.known_id else _find_published(state, staged)
+        unsettled = doubt is not None and state.version > doubt.version
+        if not unsettled and not any(staged.known_id for staged in group):
+            return state, None
+        return state, find_published(state, [staged.id for staged in group])
     except NotFound as error:
         if lineage.lineage_id is None:
             raise
@@ -117,82 +128,105 @@ def _read_state(
     except StorageUnavailable as error:
         if doubt is None:
             raise
-        raise OutcomeUnknown(staged.id) from error
+        raise OutcomeUnknown(group[0].id) from error
 
 
 def _prepare(
-    lineage: Lineage, state: LineageState, branch: str, staged: StagedCommit
-) -> tuple[Commit, Head, list[NewManifestRow]]:
-    """Check the preconditions of the writer and return what the swap writes."""
-    head = state.head
-    _check_preconditions(state, branch, staged)
-    check_staged_files(lineage, head, staged)
-    schema_hash = staged.schema.hash if staged.schema is not None else head.schema_hash
-    commit = Commit(
-        id=staged.id,
-        parents=(head.commit_id, *staged.merged_parents),
-        branch=branch,
-        actor=staged.actor,
-        message=staged.message,
-        operation=staged.operation,
-        created_at=_commit_time(state),
-        manifest_version=state.version + 1,
-        counts=staged.counts,
-        schema_hash=schema_hash,
-    )
-    datasets = dict(head.datasets)
-    rows = [commit_row(commit, lineage.lineage_id)]
-    for change in staged.datasets:
-        rows += _apply_dataset(change, datasets, commit, state)
-    if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
-        rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
-    if staged.history:
-        written = {row.object_id for row in rows}
-        inherited = rows_not_in_lineage(state, staged.history)
-        rows += [row for row in inherited if row.object_id not in written]
-    new_head = replace(
-        head,
-        commit_id=staged.id,
-        schema_hash=schema_hash,
-        datasets=datasets,
-        created_at=commit.created_at,
-    )
-    return commit, new_head, rows
+    lineage: Lineage, state: LineageState, branch: str, group: Sequence[StagedCommit]
+) -> tuple[list[Commit], Head, list[NewManifestRow]]:
+    """Check the preconditions of the writers and return what the swap writes."""
+    _check_preconditions(state, branch, group)
+    commits: list[Commit] = []
+    states: list[dict[TypeKey, DatasetEntry]] = []
+    rows: list[NewManifestRow] = []
+    head, datasets = state.head, dict(state.head.datasets)
+    for staged in group:
+        check_staged_files(lineage, state.head, staged)
+        schema_hash = staged.schema.hash if staged.schema is not None else head.schema_hash
+        commit = Commit(
+            id=staged.id,
+            parents=(head.commit_id, *staged.merged_parents),
+            branch=branch,
+            actor=staged.actor,
+            message=staged.message,
+            operation=staged.operation,
+            created_at=_commit_time(state, head),
+            manifest_version=state.version + 1,
+            counts=staged.counts,
+            schema_hash=schema_hash,
+        )
+        for change in staged.datasets:
+            rows += _apply_dataset(change, datasets, commit, state)
+        if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
+            rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
+        head = replace(
+            head,
+            commit_id=staged.id,
+            schema_hash=schema_hash,
+            datasets=datasets,
+            created_at=commit.created_at,
+        )
+        commits.append(commit)
+        states.append(dict(datasets))
+        if staged.history:
+            written = {row.object_id for row in rows}
+            inherited = rows_not_in_lineage(state, staged.history)
+            rows += [row for row in inherited if row.object_id not in written]
+    for staged, commit, shown in zip(group, commits, states, strict=True):
+        differing = None
+        if staged is not group[-1]:
+            differing = [entry for key, entry in shown.items() if datasets.get(key) != entry]
+        footprint = staged.footprint.encode()
+        rows.append(commit_row(commit, lineage.lineage_id, footprint=footprint, state=differing))
+    return commits, head, rows
 
 
-def _commit_time(state: LineageState) -> datetime:
+def _commit_time(state: LineageState, head: Head) -> datetime:
     """Return the current time, but later than the head, which another clock may have stamped."""
-    parent = state.head.created_at
-    if parent is None and (row := state.row(commit_key(state.head.commit_id))) is not None:
+    parent = head.created_at
+    if parent is None and (row := state.row(commit_key(head.commit_id))) is not None:
         parent = read_commit(row.row).commit.created_at
     now = datetime.now(UTC)
     return now if parent is None else max(now, parent + timedelta(microseconds=1))
 
 
-def _check_preconditions(state: LineageState, branch: str, staged: StagedCommit) -> None:
+def _check_preconditions(state: LineageState, branch: str, group: Sequence[StagedCommit]) -> None:
     head = state.head
     if head.closed:
         raise branch_not_found_error(branch)
-    if staged.last_cleanup is not None and staged.last_cleanup != head.last_cleanup:
-        raise CleanupBegan(staged.id)
-    if staged.if_commit is not None and head.commit_id != staged.if_commit:
-        raise PreconditionFailed(staged.if_commit, head.commit_id)
-    if staged.read_schema is not None and head.schema_hash != staged.read_schema:
-        raise SchemaMoved(staged.read_schema, head.schema_hash)
-    expected = {change.table_key: (change.key, change.expected) for change in staged.datasets}
-    for table_key, (key, physical) in {**staged.reads, **expected}.items():
-        entry = head.datasets.get(key)
-        if (entry.physical if entry is not None else None) != physical:
-            raise ExpectedVersionMismatch(
-                table_key,
-                _logical_version(state, key, physical),
-                entry.version if entry is not None else None,
+    parent, running = head.commit_id, {key: e.physical for key, e in head.datasets.items()}
+    for staged in group:
+        if staged.last_cleanup is not None and staged.last_cleanup != head.last_cleanup:
+            raise CleanupBegan(staged.id)
+        if staged.if_commit is not None and parent != staged.if_commit:
+            raise PreconditionFailed(staged.if_commit, parent)
+        if staged.read_schema is not None and head.schema_hash != staged.read_schema:
+            raise SchemaMoved(staged.read_schema, head.schema_hash)
+        for table_key, (key, physical) in staged.reads.items():
+            entry = head.datasets.get(key)
+            _check_version(state, table_key, key, physical, entry.physical if entry else None)
+        for change in staged.datasets:
+            _check_version(
+                state, change.table_key, change.key, change.expected, running.get(change.key)
             )
+            if change.physical is not None:
+                running[change.key] = change.physical
+        parent = staged.id
 
 
-def _logical_version(
-    state: LineageState, key: tuple[TypeId, IncarnationId], physical: int | None
-) -> int | None:
+def _check_version(
+    state: LineageState, table_key: str, key: TypeKey, expected: int | None, actual: int | None
+) -> None:
+    if actual != expected:
+        entry = state.head.datasets.get(key)
+        raise ExpectedVersionMismatch(
+            table_key,
+            _logical_version(state, key, expected),
+            entry.version if entry is not None else None,
+        )
+
+
+def _logical_version(state: LineageState, key: TypeKey, physical: int | None) -> int | None:
     """Return the logical version of a physical one, from history."""
     if physical is None:
         return None
@@ -203,7 +237,7 @@ def _logical_version(
 
 def _apply_dataset(
     change: StagedDataset,
-    datasets: dict[tuple[TypeId, IncarnationId], DatasetEntry],
+    datasets: dict[TypeKey, DatasetEntry],
     commit: Commit,
     state: LineageState,
 ) -> list[NewManifestRow]:
@@ -214,7 +248,7 @@ def _apply_dataset(
         del datasets[change.key]
         return [tombstone_row(before, change.table_key, commit.id)]
     version = 1 if before is None else before.version + 1
-    entry = DatasetEntry(change.type_id, change.incarnation, version, change.physical, change.rows)
+    entry = DatasetEntry(*change.key, version, change.physical, change.rows, change.excluded)
     datasets[change.key] = entry
     rows = [version_row(entry, change.table_key, commit.id, change.checksums)]
     if before is None:
@@ -225,16 +259,16 @@ def _apply_dataset(
     return rows
 
 
-def _find_published(state: LineageState, staged: StagedCommit) -> Commit | None:
-    """Return the commit if it is published; raise Contention if its ID was fenced."""
-    stored = state.row(commit_key(staged.id))
-    if stored is None:
-        return None
-    row = read_commit(stored.row)
-    if row.aborted:
-        message = f"commit {staged.id} was aborted by recovery; stage it again"
-        raise Contention(message, code="commit_fenced", commit_id=staged.id)
-    return row.commit
+def find_published(state: LineageState, ids: Sequence[CommitId]) -> list[Commit] | None:
+    """Return commits if they are published; raise Contention if the ID of one was fenced."""
+    keys = ", ".join(sql_text(commit_key(id_)) for id_ in ids)
+    rows = [read_commit(row.row) for row in state.rows(f"object_id IN ({keys})")]
+    fenced = next((row.commit.id for row in rows if row.aborted), None)
+    if fenced is not None:
+        message = f"commit {fenced} was aborted by recovery; stage it again"
+        raise Contention(message, code="commit_fenced", commit_id=fenced)
+    commits = {row.commit.id: row.commit for row in rows}
+    return [commits[id_] for id_ in ids] if len(commits) == len(ids) else None
 
 
 def retry_swap(attempt: Callable[[], None], budget: int = _SWAP_RETRY_BUDGET) -> None:

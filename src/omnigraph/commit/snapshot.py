@@ -99,7 +99,21 @@ def snapshot_of_commit(manifest: Manifest, commit_id: str) -> Snapshot:
             state = holder.lineage.at(row.commit.manifest_version)
             if state.head.commit_id == commit_id:
                 return _snapshot(manifest, name, lineage_id, state)
+            if row.state is not None:
+                return _snapshot(manifest, name, lineage_id, _before_group_end(state, row))
     return _snapshot_from_history(manifest, name, holder, row, row.commit.manifest_version)
+
+
+def _before_group_end(state: LineageState, row: CommitRow) -> LineageState:
+    """Return the state of a commit that is not the last of its manifest version."""
+    assert row.state is not None, "it was published with later commits"
+    head = replace(
+        state.head,
+        commit_id=row.commit.id,
+        datasets={**state.head.datasets, **{entry.key: entry for entry in row.state}},
+        created_at=row.commit.created_at,
+    )
+    return replace(state, head=head)
 
 
 def _snapshot_from_history(

@@ -9,6 +9,7 @@ from datetime import datetime
 from ulid import ULID
 
 from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.commit.footprint import UNKNOWN_FOOTPRINT, Footprint, Requirements
 from omnigraph.commit.lineage import Lineage
 from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.commit.model import CommitId, Counts, Head
@@ -32,8 +33,9 @@ class StagedDataset:
     """A staged version of one dataset and the published one it is based on.
 
     `expected` is the physical version the change is based on, None for a dataset created by this
-    commit. `physical` None drops the dataset. `checksums` are those of the files it adds. Except
-    `checksums`, field names are part of the format of intents.
+    commit. `physical` None drops the dataset. `checksums` are those of the files it adds.
+    `excluded` newest rows of the version belong to later commits of the group. Except `checksums`,
+    field names are part of the format of intents.
     """
 
     table_key: str
@@ -44,6 +46,7 @@ class StagedDataset:
     rows: int = 0
     location: str | None = None
     checksums: Mapping[str, str] = field(default_factory=dict)
+    excluded: int = 0
 
     def __post_init__(self) -> None:
         if self.expected is None and (self.physical is None or self.location is None):
@@ -92,7 +95,8 @@ class StagedCommit:
     writer only read: they must not have changed either. `history` are rows of commits this one
     descends from through a merged parent. `last_cleanup` is the last announced cleanup when shared
     files of other branches were known to be kept. `known_id` means that the ID may have been
-    published or fenced before, because another process knows it.
+    published or fenced before, because another process knows it. `footprint` is what it changes;
+    `requirements` is what it relies on, None for the versions of the datasets it read and changes.
     """
 
     id: CommitId
@@ -110,6 +114,8 @@ class StagedCommit:
     last_cleanup: str | None = None
     known_id: bool = False
     began: str | None = None
+    footprint: Footprint = UNKNOWN_FOOTPRINT
+    requirements: Requirements | None = None
 
     def __post_init__(self) -> None:
         keys = [dataset.key for dataset in self.datasets]

@@ -225,7 +225,7 @@ class _OptimizeRun:
         report = DatasetMaintenance(table_key, entry.version, path)
         if not entry.rows:
             return report
-        with manifest.reading(table_key, entry) as base:
+        with manifest.reading(table_key, entry, to_change=True) as base:
             staged = self._compact(base, report) if self._compacting else base
             staged = self._index(staged, type_, entry.rows, report)
         if staged is not base:

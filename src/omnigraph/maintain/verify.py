@@ -228,7 +228,7 @@ class LocalVersionChecker:
             files = referenced_files(handle)
             damaged = self._files.missing(path, files)
             damaged = damaged or self._checksums.compare(path, files, small=True)
-            return damaged or row_count_problem(entry.rows, *count_ids(handle))
+            return damaged or row_count_problem(entry.rows + entry.excluded, *count_ids(handle))
         except OmniError as error:
             return unreadable_problem(error.message)
 

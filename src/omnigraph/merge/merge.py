@@ -24,9 +24,10 @@ from omnigraph.merge.model import MergeOptions, MergeOutcome, MergeResult
 from omnigraph.merge.schema_evolution import EvolvedTarget, evolve_target
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.group_commit import apply_changes
 from omnigraph.write.request import WriteRequest, check_schema_changes_allowed
 from omnigraph.write.staging import count_changes
-from omnigraph.write.transaction import apply_changes
+from omnigraph.write.transaction import PendingChange
 from omnigraph.write.validator import validate
 from omnigraph.write.violations import ValidationFailed
 
@@ -217,11 +218,7 @@ def _publish_merge(
 
         commit = apply_changes(
             manifest,
-            request,
-            prepare,
-            again=lambda: True,
-            always=complete is not None,
-            complete=complete,
+            PendingChange(request, prepare, always=complete is not None, complete=complete),
         )
         return replace(result, commit=commit, counts={} if commit is None else commit.counts)
     except MergeConflicts as error:

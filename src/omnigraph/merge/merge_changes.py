@@ -18,7 +18,7 @@ from omnigraph.changes.type_delta import (
 )
 from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Snapshot
+from omnigraph.commit.model import Snapshot, VersionState
 from omnigraph.dataset_view import DatasetView
 from omnigraph.merge.conflicts import Conflict, MergeConflicts
 from omnigraph.merge.merge_base import CommitGraph, find_view, read_entities
@@ -42,13 +42,15 @@ class SourceDelta:
     """What a source changed; kept while its target moves, unless it is much."""
 
     source: Snapshot
-    _kept: dict[tuple[int | None, int], list[TypeDelta]] = field(default_factory=dict)
+    _kept: dict[tuple[VersionState | None, VersionState], list[TypeDelta]] = field(
+        default_factory=dict
+    )
 
     def deltas(
         self, manifest: Manifest, before: DatasetView | None, side: DatasetView
     ) -> Iterator[TypeDelta]:
         """Yield what changed in a type since a base."""
-        key = (None if before is None else before.entry.physical, side.entry.physical)
+        key = (None if before is None else before.entry.state, side.entry.state)
         if key in self._kept:
             yield from self._kept[key]
             return
@@ -108,11 +110,11 @@ class MergeChanges:
 
     def _moved(self, side: DatasetView, type_: AcceptedType) -> bool:
         """Return whether the source may have something of a type that the target has not."""
-        physical = side.entry.physical
+        state = side.entry.state
         bases = [self._view(base, type_) for base in self.bases]
-        unchanged = all(base is not None and base.entry.physical == physical for base in bases)
+        unchanged = all(base is not None and base.entry.state == state for base in bases)
         target = self.committed.snapshot.entry(type_.entity)
-        return not unchanged and (target.physical != physical or target.key in self.added)
+        return not unchanged and (target.state != state or target.key in self.added)
 
     def _merge_type(
         self, side: DatasetView, type_: AcceptedType, changes: ChangeSet
@@ -123,9 +125,10 @@ class MergeChanges:
         change = changes.of(shape)
         adopted = self.sharing and len(self.bases) == 1 and self._is_unchanged(type_)
         adopted |= side.entry.key in self.added
+        adopted &= not side.entry.excluded
         inserted: list[pa.Array] = []
         same = self._same_models(side, change)
-        self.committed.types_read.add(shape.table_key)
+        self.committed.read(shape)
         for states in self._three_way_rows(side, shape):
             combined = combiner.combine(states)
             conflicts += combined.conflicts
@@ -163,7 +166,7 @@ class MergeChanges:
     ) -> list[tuple[Any, pa.Array]]:
         """Return fragments of the source that hold nothing but what it inserted."""
         base = self._view(self.bases[0], type_)
-        if base is None or self.source.head.schema_hash != self._schema_hash:
+        if base is None or self.source.head.schema_hash != self._schema_hash or side.entry.excluded:
             return []
         with base.open() as old, side.open() as new:
             fragments = added_fragments(old, new)
@@ -182,7 +185,7 @@ class MergeChanges:
         base = self._view(self.bases[0], type_)
         entry = self.committed.snapshot.entry(type_.entity)
         same_schema = self.source.head.schema_hash == self._schema_hash
-        return same_schema and base is not None and base.entry.physical == entry.physical
+        return same_schema and base is not None and base.entry.state == entry.state
 
     def _three_way_rows(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
         """Yield the entities the source changed, in all states."""

@@ -250,10 +250,10 @@ def _stage_columns(
             if asked := MigrationRules.of(plan, new):
                 rules.append((old, new, asked))
             if needs_reshaping(old, new):
-                with manifest.reading(old.entity, entry) as handle:
+                with manifest.reading(old.entity, entry, to_change=True) as handle:
                     reshaped = reshape_dataset(handle, new, hard=False)
                 manifest.datasets.keep(entry.path(new.entity), reshaped)
-                entry = replace(entry, physical=int(reshaped.version))
+                entry = replace(entry, physical=int(reshaped.version), excluded=0)
         entries[entry.key] = entry
     dropped = tuple(t for t in target.types() if merged.accepted.by_id(t.id) is None)
     after = _evolved_snapshot(target, merged, entries)

@@ -113,7 +113,8 @@ class CommitBuilder:
 
     def _show(self, shape: RowSchema, staged: StagedType) -> LoadTarget:
         old = self.committed_rows(shape)
-        with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
+        entry = self._committed.entry(shape)
+        with self._manifest.reading(shape.table_key, entry, to_change=True) as base:
             fragments = [fragment.metadata for fragment in staged.fragments]
             made = stage_fragments(base, fragments, alone=self.job.replace)
         places = {fragment.paths: fragment for fragment in staged.fragments}
@@ -136,11 +137,12 @@ class CommitBuilder:
         """Return the committed rows of a type."""
         entry = self._committed.entry(shape)
         path = dataset_path(str(shape.kind), *entry.key)
-        sizes: dict[int, int] = {}
+        sizes, version = dict[int, int](), entry.physical
         if entry.rows:
-            with self._manifest.reading(shape.table_key, entry) as handle:
+            with self._manifest.reading(shape.table_key, entry, to_change=True) as handle:
                 sizes = {f.fragment_id: int(f.physical_rows) for f in handle.get_fragments()}
-        return DatasetFragments(self._manifest.location, path, entry.physical, shape, sizes)
+                version = int(handle.version)
+        return DatasetFragments(self._manifest.location, path, version, shape, sizes)
 
     # --- validation ----------------------------------------------------------------------------
 

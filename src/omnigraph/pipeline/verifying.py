@@ -80,7 +80,8 @@ class _SparkVersionChecker:
                 parts += [_FragmentTask(number, path, physical, fragment) for fragment in fragments]
         counted = self._counted(parts)
         return [
-            problem or self._miscounted(counted.get(number, (0, 0, None)), entry.rows)
+            problem
+            or self._miscounted(counted.get(number, (0, 0, None)), entry.rows + entry.excluded)
             for number, (problem, (_, entry)) in enumerate(zip(problems, versions, strict=True))
         ]
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.commit.model import DatasetEntry, Snapshot, VersionState
 from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.storage.columns import Positions, RowAddressMap
@@ -52,7 +52,7 @@ INDEX_LOOKUP_MAX_IDS = 4_096
 
 
 _ValueT = TypeVar("_ValueT")
-CacheKey: TypeAlias = tuple[str, int, str]
+CacheKey: TypeAlias = tuple[str, VersionState, str]
 """A dataset with the names of its columns, a version of it, and what is kept."""
 
 
@@ -66,15 +66,15 @@ class ColumnCache:
         self._values: LruCache[CacheKey, Any] = LruCache(
             memory_bytes, lambda value: value.nbytes, on_evict=self._value_evicted
         )
-        self._versions: LruCache[tuple[str, int], set[str]] = LruCache(
+        self._versions: LruCache[tuple[str, VersionState], set[str]] = LruCache(
             sys.maxsize,
             group=lambda key: key[0],
             group_capacity=MAX_VERSIONS,
             on_evict=self._version_evicted,
         )
         self._newest: LruCache[tuple[str, str], DatasetEntry] = LruCache(MAX_TRACKED_KEYS)
-        self._files: LruCache[tuple[str, int], list[str]] = LruCache(MAX_TABLES)
-        self._tables: LruCache[tuple[str, str, int], TypeTable] = LruCache(MAX_TABLES)
+        self._files: LruCache[tuple[str, VersionState], list[str]] = LruCache(MAX_TABLES)
+        self._tables: LruCache[tuple[str, str, VersionState], TypeTable] = LruCache(MAX_TABLES)
         self._named: LruCache[tuple[str, TypeKind, str], TypeTable] = LruCache(MAX_TABLES)
         self._lock = Lock()
         self.reads = 0
@@ -90,7 +90,7 @@ class ColumnCache:
         type_ = snapshot.schema.find(kind, name)
         assert type_ is not None, "the plan was made for this schema"
         entry = snapshot.entry(type_.entity)
-        key = (snapshot.head.schema_hash, type_.entity, entry.physical)
+        key = (snapshot.head.schema_hash, type_.entity, entry.state)
         table = self._tables.get(key)
         if table is None:
             members = snapshot.schema.key_order(name) if kind is TypeKind.NODE else ()
@@ -130,7 +130,7 @@ class ColumnCache:
         """Take note of a version of which a whole column was read."""
         self._newest.put((type_, column), entry)
 
-    def files(self, key: tuple[str, int], handle: Any) -> list[str]:  # noqa: ANN401 - of Lance
+    def files(self, key: tuple[str, VersionState], handle: Any) -> list[str]:  # noqa: ANN401 - of Lance
         """Return the files of the fragments of a version."""
         return self._files.get(key) or self._files.put(key, fragment_files(handle))
 
@@ -141,7 +141,7 @@ class ColumnCache:
             if not names:
                 self._versions.remove(key[:2])
 
-    def _version_evicted(self, version: tuple[str, int], names: set[str]) -> None:
+    def _version_evicted(self, version: tuple[str, VersionState], names: set[str]) -> None:
         for name in names:
             self._values.remove((*version, name))
 
@@ -194,7 +194,7 @@ class TypeTable(DatasetView):
         # A rename gives another column the same name in the same version.
         named = ",".join(f"{name}={id_:x}" for name, id_ in type_.property_ids.items())
         dataset = f"{entry.type_id:x}-{entry.incarnation:x}"
-        self.key = (f"{dataset}:{named}", entry.physical)
+        self.key = (f"{dataset}:{named}", entry.state)
         """What the version physically is, and what its columns are called."""
 
     @property
@@ -239,7 +239,7 @@ class TypeTable(DatasetView):
     def _near(self, name: str) -> tuple[DatasetEntry, pa.Array] | None:
         """Return another version and its column, if that is in memory and stored as this one is."""
         entry = self._store.newest(self.key[0], name)
-        column = entry and self._store.get((self.key[0], entry.physical, name))
+        column = entry and self._store.get((self.key[0], entry.state, name))
         if entry is None or column is None:
             return None
         with suppress(VersionReclaimed):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.catalog import vector_metric
+from omnigraph.commit.model import VersionState
 from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef, property_refs
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.bm25 import DEFAULT_EDITS, TextIndex
@@ -57,8 +58,10 @@ class SearchEvaluator:
     fusions: list[tuple[FunctionCall, FusedRanking]] = field(default_factory=list)
     top_fusions: list[tuple[FunctionCall, FusedRanking]] = field(default_factory=list)
     distances: list[tuple[FunctionCall, SparseScores]] = field(default_factory=list)
-    relevances: dict[tuple[str, int, str, str], SparseScores] = field(default_factory=dict)
-    top_relevances: dict[tuple[str, int, str, str], SparseScores] = field(default_factory=dict)
+    relevances: dict[tuple[str, VersionState, str, str], SparseScores] = field(default_factory=dict)
+    top_relevances: dict[tuple[str, VersionState, str, str], SparseScores] = field(
+        default_factory=dict
+    )
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         """Return the answer for each row."""
@@ -264,7 +267,7 @@ class TextRelevance(TypeRanking):
         table, name, _ = _search_target(self.call, self.frame, self.evaluator)
         return self.search.words.texts(table, name)
 
-    def _key(self, query: str) -> tuple[str, int, str, str]:
+    def _key(self, query: str) -> tuple[str, VersionState, str, str]:
         table, name, _ = _search_target(self.call, self.frame, self.evaluator)
         return (*table.key, name, query)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.commit.model import VersionState
 from omnigraph.query.bm25 import SegmentView, TextIndex
 from omnigraph.query.column_cache import MAX_TRACKED_KEYS, ColumnCache, TypeTable
 from omnigraph.query.inverted_index import TextSegment
@@ -52,7 +53,9 @@ class TextIndexCache:
 
     def __init__(self, store: ColumnCache) -> None:
         self._store = store
-        self._last: LruCache[tuple[str, str], tuple[str, int, str]] = LruCache(MAX_TRACKED_KEYS)
+        self._last: LruCache[tuple[str, str], tuple[str, VersionState, str]] = LruCache(
+            MAX_TRACKED_KEYS
+        )
 
     def known(self, table: TypeTable, name: str) -> bool:
         """Return whether the index of a property is in memory."""
@@ -86,7 +89,7 @@ class TextIndexCache:
         return _TextIndexVersion(tuple(kept), TextIndex(table.rows, tuple(parts)))
 
 
-def _cache_key(table: TypeTable, name: str) -> tuple[str, int, str]:
+def _cache_key(table: TypeTable, name: str) -> tuple[str, VersionState, str]:
     return (*table.key, f"words of {name}")
 
 

@@ -237,4 +237,4 @@ def _find_positions(ends: pa.ChunkedArray, ids: pa.Array, edge: TypeTable, end: 
 
 
 def _topology_key(ends: EdgeTables) -> tuple[int, ...]:
-    return tuple(fact for table in ends for fact in (*table.entry.key, table.entry.physical))
+    return tuple(fact for table in ends for fact in (*table.entry.key, *table.entry.state))

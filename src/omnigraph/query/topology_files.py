@@ -117,7 +117,11 @@ class TopologyFiles:
         return self._folder / f"{edge.type_id:016x}-{edge.incarnation:016x}"
 
     def _place(self, entries: tuple[DatasetEntry, ...]) -> Path:
-        facts = "|".join(f"{e.type_id:x}-{e.incarnation:x}@{e.physical:x}" for e in entries)
+        facts = "|".join(
+            f"{e.type_id:x}-{e.incarnation:x}@{e.physical:x}"
+            + (f"-{e.excluded:x}" * (e.excluded > 0))
+            for e in entries
+        )
         return self._home(entries[0]) / hashlib.sha256(facts.encode()).hexdigest()[:32]
 
     @staticmethod

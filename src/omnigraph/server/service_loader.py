@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from omnigraph.embed.config import read_settings
 from omnigraph.errors import InvalidInput
@@ -92,11 +91,9 @@ def build_service(
         tokens=bool(tokens), policies=wanted.policies, unauthenticated=settings.unauthenticated
     )
     PROCESS_MEMORY.set_limit(settings.query_memory_total)
-    queue_dir = settings.write_queue_dir
     registry = open_registry(
         wanted.sources,
         require_all=settings.require_all,
-        lock_dir=None if queue_dir is None else Path(queue_dir),
         previous=None if previous is None else previous.registry,
     )
     return GraphService(

@@ -52,9 +52,8 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
 
     `cluster` is the folder or the storage of a cluster, in place of everything that follows it.
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
-    With `agents_only` there are tools for agents and nothing else. `write_queue_dir` is a folder
-    with the lock files of the processes of a server. `trusted_proxies` are addresses and networks
-    whose `X-Forwarded-For` is believed.
+    With `agents_only` there are tools for agents and nothing else. `trusted_proxies` are addresses
+    and networks whose `X-Forwarded-For` is believed.
     """
 
     cluster: str | None = None
@@ -69,7 +68,6 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1
-    write_queue_dir: str | None = None
     certificate: str | None = None
     key: str | None = None
     trusted_proxies: list[str] = field(default_factory=list)

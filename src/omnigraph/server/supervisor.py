@@ -71,12 +71,8 @@ class Supervisor:
             signal.signal(number, lambda *_: self._stop.set())
         signal.signal(RELOAD_SIGNAL, lambda *_: self._reload.set())
         unblock_reload_signal()
-        with (
-            tempfile.TemporaryDirectory(prefix="omnigraph-") as folder,
-            tempfile.TemporaryDirectory(prefix="omnigraph-turns-") as lock_dir,
-        ):
+        with tempfile.TemporaryDirectory(prefix="omnigraph-") as folder:
             self._environment[METRICS_DIR_VARIABLE] = folder
-            self._settings = msgspec.structs.replace(self._settings, write_queue_dir=lock_dir)
             workers = [self._start(number) for number in range(self._settings.workers)]
             try:
                 if self._all_ready(workers):

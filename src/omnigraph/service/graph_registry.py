@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
 from pathlib import Path
 
 from omnigraph.embed.embedder import ProviderChoice
@@ -23,7 +22,6 @@ from omnigraph.service.stored_queries import (
     compile_stored_queries,
     read_query_files,
 )
-from omnigraph.service.write_queue import WriteQueue
 
 OPEN_CONCURRENCY = 4
 RESERVED_GRAPH_IDS = frozenset({"policies", "healthz", "openapi", "graphs"})
@@ -63,7 +61,6 @@ class RegisteredGraph:
     source: GraphSource
     stored: StoredQueries = field(default_factory=StoredQueries)
     policy: Policy | None = None
-    write_queue: WriteQueue = field(default_factory=WriteQueue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +94,12 @@ def open_registry(
     sources: Iterable[GraphSource],
     *,
     require_all: bool = False,
-    lock_dir: Path | None = None,
     previous: GraphRegistry | None = None,
 ) -> GraphRegistry:
     """Open graphs, some at a time; raise when none can be served, or with `require_all` any.
 
-    `lock_dir` is a folder shared by all processes that serve them. Graphs that are open in
-    `previous` stay open; only their stored queries and policies are read again.
+    Graphs that are open in `previous` stay open; only their stored queries and policies are read
+    again.
     """
     open_graphs = {} if previous is None else previous.graphs
     listed = list(sources)
@@ -115,7 +111,7 @@ def open_registry(
         raise InvalidInput("there is no graph to serve", code="no_graphs")
     with ThreadPoolExecutor(OPEN_CONCURRENCY) as pool:
         previous_graphs = (open_graphs.get(graph_id) for graph_id in ids)
-        opened = list(pool.map(_try_open, listed, repeat(lock_dir), previous_graphs))
+        opened = list(pool.map(_try_open, listed, previous_graphs))
     graphs = {result.id: result for result in opened if isinstance(result, RegisteredGraph)}
     failed = {
         graph_id: result
@@ -130,20 +126,17 @@ def open_registry(
     return GraphRegistry(graphs, {graph_id: error.message for graph_id, error in failed.items()})
 
 
-def _try_open(
-    source: GraphSource, lock_dir: Path | None, previous: RegisteredGraph | None
-) -> RegisteredGraph | OmniError:
+def _try_open(source: GraphSource, previous: RegisteredGraph | None) -> RegisteredGraph | OmniError:
     """Open a graph, or use its open handle again; return an error instead of raising it."""
     if previous is not None and not previous.source.is_same_graph(source):
         previous = None
     try:
         policy = source.policy() if source.policy is not None else None
         if previous is not None:
-            graph, write_queue = previous.unrestricted, previous.write_queue
+            graph = previous.unrestricted
         else:
             blobs, embedding = source.external_blobs, source.embedding
             graph = open_graph(source.uri, external_blobs=blobs, embedding=embedding)
-            write_queue = _write_queue(source.id, lock_dir)
         return RegisteredGraph(
             id=source.id,
             graph=graph if policy is None else graph.with_policy(policy),
@@ -151,17 +144,9 @@ def _try_open(
             source=source,
             stored=compile_stored_queries(source.queries(), graph.schema.catalog),
             policy=policy,
-            write_queue=write_queue,
         )
     except OmniError as error:
         return error
-
-
-def _write_queue(graph_id: str, lock_dir: Path | None) -> WriteQueue:
-    folder = lock_dir / graph_id if lock_dir is not None else None
-    if folder is not None:
-        folder.mkdir(exist_ok=True)
-    return WriteQueue(folder=folder)
 
 
 # Graphs to open, each with its stored queries and its policy.

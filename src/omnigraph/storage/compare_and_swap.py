@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 from lance import LanceDataset, LanceFragment, LanceOperation
+from lance.schema import LanceSchema
 
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.checksums import check_file_checksums, rename_with_checksums
@@ -58,14 +59,19 @@ def read_oldest_row(handle: LanceDataset, condition: str) -> ManifestRow | None:
 
 
 def read_rows(
-    handle: LanceDataset, condition: str, fragments: Sequence[LanceFragment] | None = None
+    handle: LanceDataset,
+    condition: str,
+    fragments: Sequence[LanceFragment] | None = None,
+    columns: list[str] | None = None,
 ) -> list[ManifestRow]:
     """Return the rows of some fragments that satisfy a condition, with their addresses."""
     if fragments is not None and not fragments:
         return []
     with translate_errors("reading the manifest"):
         check_file_checksums(handle.uri, handle.get_fragments() if fragments is None else fragments)
-        scanner = handle.scanner(filter=condition, with_row_address=True, fragments=fragments)
+        scanner = handle.scanner(
+            columns=columns, filter=condition, with_row_address=True, fragments=fragments
+        )
         rows = scanner.to_table().to_pylist()
     return [_to_manifest_row(row) for row in rows]
 
@@ -115,6 +121,17 @@ def compare_and_swap(
         # Lance rebased over a commit that does not update the anchor.
         raise GraphCorrupt(_FOREIGN_WRITER)
     return swapped
+
+
+def add_columns_and_stamp(handle: LanceDataset, schema: pa.Schema) -> LanceDataset:
+    """Give a dataset the columns and the metadata of a schema that has more columns at its end."""
+    with translate_errors("upgrading the manifest"):
+        fragments = [fragment.metadata for fragment in handle.get_fragments()]
+        operation = LanceOperation.Merge(fragments, LanceSchema.from_pyarrow(schema))
+        made = LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
+    if made.version != handle.version + 1:
+        raise GraphCorrupt(_FOREIGN_WRITER)
+    return made
 
 
 def next_fragment_id(handle: LanceDataset) -> int:

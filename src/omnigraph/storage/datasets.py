@@ -34,6 +34,7 @@ from omnigraph.storage.layout import version_file
 from omnigraph.storage.location import Location
 from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.object_store import ObjectStore
+from omnigraph.storage.partial_version import open_without_newest
 
 MAX_HANDLES = 512
 MAX_VERSIONS = 8
@@ -60,7 +61,7 @@ class Datasets:
         self.objects = ObjectStore(location)
         self.observe: Callable[[str], None] = lambda step: None
         self.session = lance.Session(metadata_cache_size_bytes=METADATA_BYTES)  # type: ignore[attr-defined]
-        self._handles: LruCache[tuple[str, int], lance.LanceDataset] = LruCache(
+        self._handles: LruCache[tuple[str, int, int], lance.LanceDataset] = LruCache(
             MAX_HANDLES, group=itemgetter(0), group_capacity=MAX_VERSIONS
         )
         self._file_names: LruCache[tuple[str, int], frozenset[str]] = LruCache(MAX_FILE_LISTS)
@@ -119,17 +120,24 @@ class Datasets:
             return False
         return True
 
-    def at(self, path: str, version: int) -> lance.LanceDataset:
-        """Return the shared read-only handle of one version of a dataset."""
-        handle = self._handles.get((path, version))
+    def at(self, path: str, version: int, excluded: int = 0) -> lance.LanceDataset:
+        """Return the shared read-only handle of one version of a dataset.
+
+        Without `excluded` newest rows it is a state within a group of commits; see
+        `storage/partial_version.py`.
+        """
+        handle = self._handles.get((path, version, excluded))
         if handle is None:
             handle = self.open(path, version)
-            self.keep(path, handle)
+            if excluded:
+                with translate_errors(f"opening {path}"):
+                    handle = open_without_newest(handle, excluded, self.session, self.options)
+            self._handles.put((path, version, excluded), handle)
         return handle
 
     def keep(self, path: str, handle: lance.LanceDataset) -> None:
         """Cache a handle that no caller moves to another version."""
-        self._handles.put((path, int(handle.version)), handle)
+        self._handles.put((path, int(handle.version), 0), handle)
 
     def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
         """Return a new handle that the caller may move; by default of the latest version."""

@@ -19,7 +19,7 @@ from lance.schema import LanceSchema
 
 from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import EMBEDDING_MODEL
-from omnigraph.storage.version_diff import RowDeletions
+from omnigraph.storage.version_diff import RowDeletions, added_and_deleted, find_rows
 
 
 class ExternalBlobMode(StrEnum):
@@ -80,6 +80,29 @@ def apply_deletions(base: LanceDataset, deletions: RowDeletions) -> LanceDataset
         return _stage_update(
             base, [*deletions.emptied, *emptied], [*deletions.updated, *updated], []
         )
+
+
+def without_newest(base: LanceDataset, excluded: int) -> LanceDataset:
+    """Stage a version without the last rows of its last fragment."""
+    last = base.get_fragments()[-1]
+    offsets = range(last.physical_rows - excluded, last.physical_rows)
+    return replace_rows(base, [last.fragment_id << 32 | offset for offset in offsets], [])
+
+
+def move_changes(base: LanceDataset, made: LanceDataset, now: LanceDataset) -> LanceDataset | None:
+    """Stage on `now` what `made` changed of `base`: new fragments and deleted rows.
+
+    None if a schema has changed, or if `now` does not have all the deleted rows any more.
+    """
+    if not base.schema.equals(made.schema, check_metadata=True) or not base.schema.equals(
+        now.schema, check_metadata=True
+    ):
+        return None
+    changes = added_and_deleted(base, made)
+    addresses = find_rows(changes.deleted, base, now)
+    if addresses is None:
+        return None
+    return replace_rows(now, addresses.tolist(), changes.added)
 
 
 def add_columns(base: LanceDataset, fields: Iterable[pa.Field]) -> LanceDataset:

@@ -18,6 +18,7 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.storage.columns import Positions, RowAddressMap, live_addresses, rows_at
 from omnigraph.storage.error_translation import translate_errors
+from omnigraph.storage.row_lookup import ROW_ADDRESS, lookup_rows
 
 RowAddresses: TypeAlias = npt.NDArray[np.uint64]
 Fragment: TypeAlias = Any
@@ -76,6 +77,56 @@ def rebase_deletions(
     return replace(deletions, addresses=np.concatenate(addresses))
 
 
+@dataclass(frozen=True, slots=True)
+class VersionChanges:
+    """New fragments of a version, ready to be staged again, and addresses of deleted rows."""
+
+    added: list[FragmentMetadata]
+    deleted: RowAddresses
+
+
+def added_and_deleted(old: LanceDataset, new: LanceDataset) -> VersionChanges:
+    """Return what a version adds to an older one and deletes from it."""
+    with translate_errors("comparing versions"):
+        before, after = (_fragments_by_files(handle) for handle in (old, new))
+        added = [replace(f.metadata, id=0) for files, f in after.items() if files not in before]
+        deleted = [
+            _live_in_one(fragment, after.get(files))[0]
+            for files, fragment in before.items()
+            if _fragments_differ(fragment, after.get(files))
+        ]
+    return VersionChanges(added, np.concatenate([_NO_ADDRESSES, *deleted]))
+
+
+def find_rows(addresses: RowAddresses, old: LanceDataset, now: LanceDataset) -> RowAddresses | None:
+    """Return where a newer version has rows of an older one; None if it does not have them all.
+
+    Fragments are matched by their files; rows whose file is gone are looked up by their IDs.
+    """
+    with translate_errors("comparing versions"):
+        files = {f.fragment_id: files for files, f in _fragments_by_files(old).items()}
+        there = _fragments_by_files(now)
+        found, moved = [_NO_ADDRESSES], [_NO_ADDRESSES]
+        for number in np.unique(addresses >> np.uint64(32)).tolist():
+            rows = addresses[addresses >> np.uint64(32) == number]
+            fragment = there.get(files[number])
+            if fragment is None:
+                moved.append(rows)
+                continue
+            offsets = rows & np.uint64(0xFFFFFFFF)
+            if not _live_mask(fragment)[offsets].all():
+                return None
+            found.append(offsets + np.uint64(fragment.fragment_id << 32))
+    by_id = np.concatenate(moved)
+    if len(by_id):
+        ids = rows_at(old, by_id, ["id"])["id"]
+        rows = lookup_rows(now, "id", ids, ["id"], int(now.count_rows()))
+        if rows.num_rows != len(by_id):
+            return None
+        found.append(rows[ROW_ADDRESS].to_numpy().astype(np.uint64))
+    return np.concatenate(found)
+
+
 def added_fragments(
     old: LanceDataset, new: LanceDataset
 ) -> list[tuple[FragmentMetadata, pa.Array]]:
@@ -106,8 +157,8 @@ def _fragments_by_files(handle: LanceDataset) -> dict[tuple[str, ...], Fragment]
 
 
 def _fragments_differ(one: Fragment | None, other: Fragment | None) -> bool:
-    if one is None or other is None:
-        return True
+    if one is None or other is None or one.physical_rows != other.physical_rows:
+        return True  # within a group of commits, one may show fewer rows of the same file
     left, right = one.metadata.deletion_file, other.metadata.deletion_file
     if left is None or right is None:
         return left is not right
@@ -122,6 +173,8 @@ def _live_in_one(one: Fragment | None, other: Fragment | None) -> tuple[RowAddre
     """Return the addresses of rows live in only one of two fragments with the same files."""
     left, right = (None if f is None else _live_mask(f) for f in (one, other))
     if left is not None and right is not None:
+        rows = max(len(left), len(right))
+        left, right = (np.pad(mask, (0, rows - len(mask))) for mask in (left, right))
         left, right = left & ~right, right & ~left
     return _to_addresses(one, left), _to_addresses(other, right)
 
@@ -235,6 +288,8 @@ def _deleted_positions(old: Fragment, new: Fragment | None) -> Positions | None:
     """Return the live rows of a fragment that are deleted now; None if deleted rows reappear."""
     if new is None:
         return np.arange(_live_row_count(old))
+    if old.physical_rows != new.physical_rows:
+        return None
     if old.deletion_file() == new.deletion_file():
         return np.empty(0, np.int64)
     before, after = _live_mask(old), _live_mask(new)

@@ -18,13 +18,19 @@ from omnigraph.policy.permissions import TypeScope
 from omnigraph.write.change_set import RowSchema, find_row_schema
 
 
+class ScanRequired(Exception):
+    """A change has to read entities by another condition than their keys."""
+
+
 class CommittedState:
     """The entities of one snapshot, by logical column names."""
 
-    def __init__(self, manifest: Manifest, snapshot: Snapshot) -> None:
+    def __init__(self, manifest: Manifest, snapshot: Snapshot, *, scans: bool = True) -> None:
         self._manifest = manifest
         self.snapshot = snapshot
         self.types_read: set[str] = set()
+        self.types_scanned: dict[str, RowSchema] = {}
+        self._scans = scans
 
     def apply_scope(self, scope: TypeScope) -> Snapshot:
         """Return the part of the state that a scope shows."""
@@ -43,7 +49,17 @@ class CommittedState:
         return DatasetView(self._manifest, schema.type, self.entry(schema))
 
     def read(self, schema: RowSchema) -> DatasetView:
-        """Return the entities of a type, and record that the change depends on them."""
+        """Return the entities of a type, and record that the change depends on all of them.
+
+        Raises ScanRequired where only lookups by keys are allowed.
+        """
+        if not self._scans:
+            raise ScanRequired
+        self.types_scanned[schema.table_key] = schema
+        return self.by_key(schema)
+
+    def by_key(self, schema: RowSchema) -> DatasetView:
+        """Return the entities of a type for a lookup of keys that `write/footprints.py` lists."""
         self.types_read.add(schema.table_key)
         return self.view(schema)
 
@@ -56,4 +72,4 @@ def incident_edges(
         incident = committed.row_schema(TypeKind.EDGE, edge.name)
         for end, node in (("src", edge.src), ("dst", edge.dst)):
             if node == nodes.name:
-                yield incident, committed.read(incident).lookup(end, ids, ["id"])["id"]
+                yield incident, committed.by_key(incident).lookup(end, ids, ["id"])["id"]

@@ -27,6 +27,7 @@ from omnigraph.query.entities import find_type
 from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema
 from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.embedding_models import embedded_sources
+from omnigraph.write.group_commit import apply_changes
 from omnigraph.write.progress import ProgressListener, ProgressMeter
 from omnigraph.write.request import WriteRequest, check_whole_types_allowed
 from omnigraph.write.row_embeddings import (
@@ -35,7 +36,7 @@ from omnigraph.write.row_embeddings import (
     replace_vectors,
 )
 from omnigraph.write.spilling import SpillManager
-from omnigraph.write.transaction import apply_changes
+from omnigraph.write.transaction import PendingChange
 
 BATCH_ROWS = 1_024
 """Entities read and embedded together."""
@@ -98,7 +99,7 @@ def embed_type(manifest: Manifest, request: WriteRequest, options: EmbedOptions)
             run = _BackfillAttempt(committed, request.embedder, options, spill, run)
             return run.changes()
 
-        commit = apply_changes(manifest, request, prepare, again=lambda: True)
+        commit = apply_changes(manifest, PendingChange(request, prepare))
     assert run is not None, "a change is prepared at least once"
     return EmbedResult(
         branch=request.branch,

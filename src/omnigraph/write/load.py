@@ -21,6 +21,7 @@ from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.coercion import CoercionRules
 from omnigraph.write.committed_state import CommittedState, incident_edges
 from omnigraph.write.external_blobs import ExternalBlobs
+from omnigraph.write.group_commit import apply_changes
 from omnigraph.write.inputs.byte_streams import check_encoding, lines_as_file
 from omnigraph.write.inputs.ndjson_reader import read_ndjson
 from omnigraph.write.inputs.sources import read_sources, total_bytes
@@ -28,7 +29,7 @@ from omnigraph.write.progress import ProgressListener, ProgressMeter
 from omnigraph.write.request import WriteRequest
 from omnigraph.write.row_builder import RowBuilder
 from omnigraph.write.spilling import SpillManager
-from omnigraph.write.transaction import apply_changes
+from omnigraph.write.transaction import PendingChange
 
 
 class WriteMode(StrEnum):
@@ -203,7 +204,9 @@ def _publish(
 
     # A load without a single row is a commit, as it is in the original.
     always, again = options.always or changes.is_empty, options.mode is not WriteMode.OVERWRITE
-    return apply_changes(manifest, request, prepare, again=lambda: again, always=always)
+    small = again and not always
+    change = PendingChange(request, prepare, lambda: again, always=always, small=small)
+    return apply_changes(manifest, change)
 
 
 def _check_same_schema(source: Snapshot, committed: CommittedState) -> None:
@@ -246,7 +249,7 @@ def replay_changes(manifest: Manifest, request: WriteRequest, changes: ReplayedC
             _delete_ids(change_set, committed, gone)
             return change_set
 
-        commit = apply_changes(manifest, request, prepare, again=lambda: True, always=True)
+        commit = apply_changes(manifest, PendingChange(request, prepare, always=True))
     assert commit is not None, "a replay always commits"
     return commit
 

@@ -43,10 +43,11 @@ from omnigraph.write.coercion import DEFAULT_RULES, CoercionRules, coerce_value
 from omnigraph.write.committed_state import CommittedState, incident_edges
 from omnigraph.write.embedding_models import clear_vectors, embedded_sources, texts_differ
 from omnigraph.write.external_blobs import ExternalBlobs
+from omnigraph.write.group_commit import apply_changes
 from omnigraph.write.ids import generate_ids, ids_from_keys
 from omnigraph.write.mutation_filter import PropertyTest, filter_rows, to_filter_sql
 from omnigraph.write.request import WriteRequest, check_mutation_allowed
-from omnigraph.write.transaction import apply_changes
+from omnigraph.write.transaction import PendingChange
 from omnigraph.write.violations import ViolationRule, abbreviate_value
 
 
@@ -205,7 +206,8 @@ class MutationExecutor:
         if shape.key and all(key.get(name) is not None for name in shape.key):
             types = [shape.properties[name].type for name in shape.key]
             members = [to_column([key[n]], t) for n, t in zip(shape.key, types, strict=True)]
-            rows = self.committed.read(shape).lookup("id", ids_from_keys(members, types), columns)
+            ids = ids_from_keys(members, types)
+            rows = self.committed.by_key(shape).lookup("id", ids, columns)
         else:
             rows = self.committed.read(shape).select(to_filter_sql(tests), columns)
         return filter_rows(rows, tests)
@@ -316,7 +318,7 @@ def run_mutation(
     def again() -> bool:
         return all(isinstance(s, InsertNode | InsertEdge) for s in run[0].plan.statements)
 
-    commit = apply_changes(manifest, request, prepare, again=again)
+    commit = apply_changes(manifest, PendingChange(request, prepare, again, small=True))
     return MutationResult(
         name=run[0].plan.name,
         branch=request.branch,
@@ -358,7 +360,7 @@ def write_blob(
             raise NotFound(message, code="entity_not_found", type=type_.name, id=id_)
         return changes
 
-    return apply_changes(manifest, request, prepare, again=lambda: True)
+    return apply_changes(manifest, PendingChange(request, prepare))
 
 
 def _plan(

@@ -18,6 +18,9 @@ from omnigraph.policy.authorization import ALL_RIGHTS, AccessRights
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed_state import CommittedState
 
+DEFAULT_TIMEOUT_SECONDS = 30.0
+"""How long a change waits for other writers of its branch."""
+
 MAINTENANCE_OPERATION = "optimize"
 """The operation of commits that change no entity."""
 
@@ -28,7 +31,7 @@ class WriteRequest:
 
     `external_blobs` are the bases below which blobs may stay where they are, `embedder` makes
     vectors of texts; `vectors_from` is the model that made the vectors given, if that is known.
-    `rights` say which types the actor may change and see.
+    `rights` say which types the actor may change and see. `timeout` is in seconds.
     """
 
     branch: str
@@ -40,6 +43,7 @@ class WriteRequest:
     embedder: Embedder = field(default_factory=Embedder)
     vectors_from: VectorsFrom = None
     rights: AccessRights = ALL_RIGHTS
+    timeout: float = DEFAULT_TIMEOUT_SECONDS
 
     def __post_init__(self) -> None:
         for word, text in (("an actor", self.actor), ("a message", self.message)):

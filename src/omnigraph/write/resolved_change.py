@@ -92,8 +92,8 @@ def _resolve_type(change: TypeChange, committed: CommittedState) -> ResolvedChan
     all_rows = pa.concat_tables(batches) if batches else shape.no_rows()
     rows = all_rows if all(batch.fresh for batch in change.batches) else _last_by_id(all_rows)
     deleted = pa.array(change.deleted, pa.string())
-    columns = ["id", "src"] if _has_cardinality(shape) else ["id"]
     if change.replace:
+        columns = ["id", "src"] if _has_cardinality(shape) else ["id"]
         replaced = committed.read(shape).select(None, columns)
         stays = pc.is_in(replaced["id"], value_set=_single_chunk(rows["id"]))
         removed = _single_chunk(replaced["id"].filter(pc.invert(stays)))
@@ -101,7 +101,7 @@ def _resolve_type(change: TypeChange, committed: CommittedState) -> ResolvedChan
     columns_given = [batch.rows["id"] for batch in change.batches if not batch.fresh]
     chunks = (chunk for column in columns_given for chunk in column.chunks)
     ids = pa.chunked_array([*chunks, deleted])
-    replaced = committed.read(shape).lookup("id", ids, columns)
+    replaced = committed.by_key(shape).lookup("id", ids, shape.system)
     removed = ids_except(deleted, rows["id"]) if len(deleted) else deleted
     return ResolvedChange(change, batches, rows, replaced, removed)
 
@@ -125,7 +125,7 @@ def complete_rows(batch: RowBatch, shape: RowSchema, committed: CommittedState) 
         ]
         texts = [source for property_, source in embedded_sources(shape) if property_.name in names]
         columns = list(dict.fromkeys(["id", *names, *texts]))
-        kept = committed.read(shape).lookup("id", rows["id"], columns)
+        kept = committed.by_key(shape).lookup("id", rows["id"], columns)
         where = pc.index_in(rows["id"], value_set=_single_chunk(kept["id"]))
         lacking = {}
         for name in names:

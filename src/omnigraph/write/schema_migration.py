@@ -313,7 +313,7 @@ class _MigrationRun:
         earlier = self._made.get((entry.key, entry.physical))
         if earlier is not None:
             return earlier
-        with self.manifest.reading(type_.entity, entry) as base:
+        with self.manifest.reading(type_.entity, entry, to_change=True) as base:
             reshaped = reshape_dataset(base, type_, hard=hard)
         self.manifest.datasets.keep(entry.path(type_.entity), reshaped)
         self.manifest.datasets.observe(f"staged {type_.kind}")

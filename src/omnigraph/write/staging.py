@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from omnigraph.embed import Embedder
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import staged_writes as storage_stage
 from omnigraph.storage.compaction import compact_small_fragments
+from omnigraph.storage.layout import dataset_path
 from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.write.change_set import INPUT_POSITION, RowSchema, TypeChange
 from omnigraph.write.committed_state import CommittedState
@@ -101,7 +103,7 @@ def _stage_type(
     if adopted is not None:
         versions = (entry.physical, adopted.physical)
         return StagedDataset(shape.table_key, *entry.key, *versions, adopted.rows)
-    with manifest.reading(shape.table_key, entry) as base, SpillManager() as spill:
+    with manifest.reading(shape.table_key, entry, to_change=True) as base, SpillManager() as spill:
         if image.change.vectors_from is not None:
             check_declared_model(image.change)
         writing = _ResolvedChangeWriter(image, base, request.embedder, spill)
@@ -113,11 +115,29 @@ def _stage_type(
             addresses = image.replaced[ROW_ADDRESS].to_pylist()
             staged = storage_stage.replace_rows(base, addresses, writing.fragments())
             count = entry.rows - len(addresses) + image.rows.num_rows
-        staged = compact_small_fragments(writing.with_models(staged, entry.rows))
+        staged = writing.with_models(staged, entry.rows)
     manifest.datasets.keep(entry.path(shape.table_key), staged)
     versions = (entry.physical, int(staged.version))
     new = StagedDataset(shape.table_key, *entry.key, *versions, count)
     return with_checksums(manifest.datasets, new)
+
+
+def compact_staged(manifest: Manifest, staged: StagedCommit) -> StagedCommit:
+    """Return a staged commit whose types have few small fragments."""
+
+    def compact(dataset: StagedDataset) -> StagedDataset:
+        if dataset.physical in (None, dataset.expected) or dataset.expected is None:
+            return dataset
+        path = dataset_path(dataset.table_key.partition(":")[0], *dataset.key)
+        handle = manifest.datasets.at(path, dataset.physical)
+        compacted = compact_small_fragments(handle)
+        if compacted is handle:
+            return dataset
+        manifest.datasets.keep(path, compacted)
+        new = replace(dataset, physical=int(compacted.version), checksums={})
+        return with_checksums(manifest.datasets, new)
+
+    return replace(staged, datasets=tuple(compact(dataset) for dataset in staged.datasets))
 
 
 class _ResolvedChangeWriter:

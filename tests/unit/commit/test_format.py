@@ -10,7 +10,7 @@ from omnigraph.commit.manifest_rows import FORMAT_VERSION_KEY
 from omnigraph.errors import FormatUnsupported
 from tests.support.graphs import NOTE, SCHEMA, Change, insert, prepare, publish_prepared
 
-NEWER = "this graph has format 7, newer than 1: upgrade omnigraph first"
+NEWER = "this graph has format 7, newer than 2: upgrade omnigraph first"
 OLDER = "this graph has format 0, older than 1: export it with the version of omnigraph that wrote"
 UNREADABLE = "no readable format version"
 
@@ -20,8 +20,9 @@ def restamp(root, stamp):
     handle.update_schema_metadata({FORMAT_VERSION_KEY.decode(): stamp})
 
 
-def test_present_format_passes():
-    assert check_format_version({FORMAT_VERSION_KEY: b"1"}) is None
+@pytest.mark.parametrize("stamp", [b"1", b"2"])
+def test_format_of_this_and_the_last_release_passes(stamp):
+    assert check_format_version({FORMAT_VERSION_KEY: stamp}) is None
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_rows_of_a_dataset_share_its_identity_and_differ_in_their_keys():
 def test_manifest_carries_its_format_and_its_key():
     table = manifest_table([])
     assert table.schema == MANIFEST_SCHEMA
-    assert table.schema.metadata == {FORMAT_VERSION_KEY: b"1"}
+    assert table.schema.metadata == {FORMAT_VERSION_KEY: b"2"}
     key = table.schema.field("object_id")
     assert (key.nullable, key.metadata) == (
         False,

@@ -133,10 +133,10 @@ def test_writer_concurrent_with_maintenance_is_not_rejected(graph):
     assert graph.verify().ok
 
 
-def test_writer_that_meets_another_writer_still_is_refused(graph):
+def test_writer_that_meets_a_writer_of_the_same_entity_is_refused(graph):
     other = og.open(graph.uri)
     waiting = [
-        lambda: other.mutate('query m() { update Note set { kind: "b" } where slug = "n4" }')
+        lambda: other.mutate('query m() { update Note set { kind: "b" } where slug = "n3" }')
     ]
 
     def observe(step):

@@ -122,7 +122,7 @@ def test_only_a_few_versions_are_kept(graph, monkeypatch):
     columns(graph)
     kept = {version for _, version, _ in store._values._values}
     assert len(kept) == 3
-    assert table(graph).entry.physical in kept
+    assert table(graph).entry.state in kept
     values = [store._values.peek(key) for key in store._values._values]
     assert store._values._total == sum(value.nbytes for value in values)
     assert {version for _, version in store._versions._values} == kept

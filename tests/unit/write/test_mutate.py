@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.commit.commit_queue import CommitQueue
 from omnigraph.errors import ExpectedVersionMismatch, InvalidInput, PreconditionFailed
 from omnigraph.lang import QueryError
+from omnigraph.write import group_commit, transaction
 from omnigraph.write import mutation as write_run
 from omnigraph.write.violations import ValidationFailed
 from tests.support.changes import is_generated, read_state
@@ -296,7 +298,9 @@ def test_a_read_only_graph_is_not_changed(harbour):
 
 
 def interrupted(monkeypatch, graph, statement):
-    """Let another writer change the graph between the first look of a mutation and its publish."""
+    """Let a writer on another machine change the graph between a preparation and its publish."""
+    for module in (group_commit, transaction):
+        monkeypatch.setattr(module, "commit_queue", lambda *_: CommitQueue())
     other = og.open(graph.uri)
     real, times = write_run.MutationExecutor.run, []
 
@@ -311,7 +315,7 @@ def interrupted(monkeypatch, graph, statement):
     monkeypatch.setattr(write_run.MutationExecutor, "run", run)
 
 
-def test_an_insert_that_lost_a_race_is_made_anew(harbour, monkeypatch):
+def test_an_insert_that_lost_a_race_is_prepared_again(harbour, monkeypatch):
     interrupted(monkeypatch, harbour, 'insert Note { text: "other" }')
     mutate(harbour, 'insert Note { text: "mine" }')
     assert sorted(r["text"] for r in read_state(harbour)["Note"].values()) == ["mine", "other"]
@@ -323,22 +327,36 @@ def test_an_insert_that_lost_its_node_is_refused(harbour, monkeypatch):
         mutate(harbour, 'insert CallsAt { from: "3", to: "CCC" }')
 
 
-def test_an_update_that_lost_a_race_is_reported(harbour, monkeypatch):
-    interrupted(monkeypatch, harbour, "update Ship set { draught: 9.0 } where imo = 1")
+def test_an_update_of_an_entity_that_another_commit_changed_is_refused(harbour, monkeypatch):
+    interrupted(monkeypatch, harbour, "update Ship set { draught: 9.0 } where imo = 2")
     with pytest.raises(ExpectedVersionMismatch):
         mutate(harbour, "update Ship set { draught: 1.0 } where imo = 2")
     ships = read_state(harbour)["Ship"]
-    assert (ships["1"]["draught"], ships["2"]["draught"]) == (9.0, 4.0)
+    assert ships["2"]["draught"] == 9.0
 
 
-def test_a_delete_is_reported_of_edges_that_came_meanwhile(harbour, monkeypatch):
+def test_an_update_of_another_entity_of_the_type_is_published(harbour, monkeypatch):
+    interrupted(monkeypatch, harbour, "update Ship set { draught: 9.0 } where imo = 1")
+    mutate(harbour, "update Ship set { draught: 1.0 } where imo = 2")
+    ships = read_state(harbour)["Ship"]
+    assert (ships["1"]["draught"], ships["2"]["draught"]) == (9.0, 1.0)
+
+
+def test_an_update_by_a_condition_is_refused_after_a_commit_to_its_type(harbour, monkeypatch):
+    interrupted(monkeypatch, harbour, "update Ship set { draught: 9.0 } where imo = 1")
+    with pytest.raises(ExpectedVersionMismatch):
+        mutate(harbour, "update Ship set { draught: 1.0 } where draught < 5.0")
+    assert read_state(harbour)["Ship"]["1"]["draught"] == 9.0
+
+
+def test_a_delete_of_a_node_that_got_edges_meanwhile_is_refused(harbour, monkeypatch):
     interrupted(monkeypatch, harbour, 'insert CallsAt { from: "3", to: "CCC" }')
     with pytest.raises(ExpectedVersionMismatch):
         mutate(harbour, 'delete Port where code = "CCC"')
     assert "CCC" in read_state(harbour)["Port"]
 
 
-def test_changes_of_types_nobody_relied_on_do_not_disturb(harbour, monkeypatch):
+def test_commits_to_other_types_do_not_matter(harbour, monkeypatch):
     interrupted(monkeypatch, harbour, 'insert Note { text: "other" }')
     made = mutate(harbour, "update Ship set { draught: 1.0 } where imo = 2")
     assert made.commit.parents == (harbour.commits.list(limit=2)[1].id,)

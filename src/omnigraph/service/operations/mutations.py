@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import msgspec
@@ -21,8 +20,6 @@ from omnigraph.service.operations.operation import Access, Tool, operation
 from omnigraph.service.operations.paths import GRAPH_PATH, WRITE_ERRORS
 from omnigraph.service.session import GraphSession
 
-SMALL_LOAD = 256 * 1024
-"""Bytes up to which a load waits in the write queue."""
 COMMIT_LINKS = commit_links("commit/graph_commit_id")
 _EXAMPLE = {
     "query": "query add($name: String) { insert Person { name: $name } }",
@@ -99,7 +96,7 @@ def _mutate(
 ) -> wire.ChangeOutput:
     branch = branch_name(request.branch)
     size = len(request.query) + len(msgspec.json.encode(request.params))
-    with session.admit(size), session.registered.write_queue.turn_for(branch):
+    with session.admit(size):
         result = session.graph.mutate(
             request.query,
             request.params,
@@ -218,7 +215,7 @@ def load_lines(session: GraphSession, request: wire.LoadLinesQuery) -> wire.Grap
 def _load(
     session: GraphSession, request: LoadRequest, data: bytes, *, strict: bool
 ) -> dict[str, object]:
-    with session.admit(len(data)), _turn(session, request.branch, len(data)):
+    with session.admit(len(data)):
         result = session.graph.load(
             data,
             mode=str(request.mode),
@@ -230,12 +227,6 @@ def _load(
             vectors_from=request.vectors_from,
         )
     return result.to_json()
-
-
-def _turn(session: GraphSession, branch: str, size: int) -> AbstractContextManager[None]:
-    """Wait in the write queue; other writers do not wait for a large load, which takes long."""
-    queue = session.registered.write_queue
-    return queue.turn_for(branch) if size <= SMALL_LOAD else nullcontext()
 
 
 @operation(

@@ -55,7 +55,7 @@ class _EndpointCheck:
         gone = removed_ids(self.images, node.table_key)
         if not len(gone) or self._is_replaced(edge):
             return
-        left = self.committed.read(edge).lookup(end, gone, ["id", "src", "dst"])
+        left = self.committed.by_key(edge).lookup(end, gone, ["id", "src", "dst"])
         ids = [finder(self.images, edge.table_key) for finder in (changed_ids, removed_ids)]
         touched = pc.is_in(left["id"], value_set=pa.chunked_array(ids).combine_chunks())
         left = left.filter(pc.invert(touched)).sort_by("id")
@@ -74,7 +74,7 @@ class _EndpointCheck:
         """Return those of the ids that are committed and stay."""
         if self._is_replaced(node):
             return pa.array([], pa.string())
-        there = self.committed.read(node).addresses_of(ids)["id"].combine_chunks()
+        there = self.committed.by_key(node).addresses_of(ids)["id"].combine_chunks()
         gone = pc.is_in(there, value_set=removed_ids(self.images, node.table_key))
         return there.filter(pc.invert(gone))
 
@@ -159,7 +159,7 @@ def _edge_counts(image: ResolvedChange, committed: CommittedState) -> pa.Table:
     touched = pa.chunked_array([*ours.chunks, *before.chunks], pa.string()).unique()
     theirs = pa.chunked_array([], pa.string())
     if not image.change.replace:
-        rows = committed.read(image.shape).lookup("src", touched, ["id", "src"])
+        rows = committed.by_key(image.shape).lookup("src", touched, ["id", "src"])
         given_up = pc.is_in(rows["id"], value_set=image.replaced["id"].combine_chunks())
         theirs = rows["src"].filter(pc.invert(given_up))
     counted = pa.chunked_array([*ours.chunks, *theirs.chunks], pa.string()).value_counts()

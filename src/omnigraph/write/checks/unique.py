@@ -137,7 +137,7 @@ def _check_committed_tuples(
         return
     # Any column finds the candidates; the one with most different values finds the fewest.
     probe = max(columns, key=lambda name: pc.count_distinct(rows[name]).as_py())
-    holders = committed.read(shape).lookup(probe, rows[probe], ["id", *columns])
+    holders = committed.by_key(shape).lookup(probe, rows[probe], ["id", *columns])
     inside = pa.chunked_array([*rows["id"].chunks, image.removed]).combine_chunks()
     holders = holders.filter(pc.invert(pc.is_in(holders["id"], value_set=inside)))
     if not holders.num_rows:

@@ -1,0 +1,285 @@
+"""Queues of changes, one per branch and process: the first that waits publishes for all.
+
+A change joins the queue of its branch. If no change is being published, its caller becomes the
+leader: it takes the changes that wait, in order, and publishes them as one group. A change too
+large for a group takes a turn alone. Leadership passes to the change that has waited longest.
+
+Processes on one machine take turns by two lock files per branch. Neither queue nor locks are needed
+for correctness, which the compare-and-swap of the manifest decides: they keep writers from
+preparing changes that would lose the race.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from omnigraph.errors import Contention
+from omnigraph.storage import Location
+
+try:
+    import fcntl
+except ImportError:  # a system without file locks
+    fcntl = None  # type: ignore[assignment]
+
+MAX_GROUP = 64
+"""Number of changes that one group publishes."""
+LOCKS = "_locks"
+"""The folder of a graph that holds the lock files."""
+
+_T = TypeVar("_T")
+
+
+class QueuedChange(Generic[_T]):
+    """A change in a queue, until its outcome is known.
+
+    `in_doubt` means that an earlier leader may have published it.
+    """
+
+    __slots__ = ("_error", "_result", "alone", "deadline", "done", "in_doubt", "leads", "wake")
+
+    def __init__(self, deadline: float, *, alone: bool = False) -> None:
+        self.deadline = deadline
+        self.alone = alone
+        self.in_doubt = False
+        self.done = False
+        self.leads = False
+        self.wake = Event()
+        self._result: _T | None = None
+        self._error: BaseException | None = None
+
+    def check_deadline(self) -> None:
+        """Raise Contention if the deadline has passed."""
+        if time.monotonic() > self.deadline:
+            raise timed_out()
+
+    def succeed(self, result: _T | None) -> None:
+        """Record the result."""
+        self._result, self.done = result, True
+
+    def fail(self, error: BaseException) -> None:
+        """Record the error that the caller gets."""
+        self._error, self.done = error, True
+
+    def outcome(self) -> _T | None:
+        """Return the result, or raise the error."""
+        assert self.done, "the outcome is known"
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+_C = TypeVar("_C", bound=QueuedChange[Any])
+
+
+class CommitQueue(Generic[_C]):
+    """The changes of one branch that wait in this process."""
+
+    def __init__(self, locks: TurnLocks | None = None) -> None:
+        self._waiting: deque[_C] = deque()
+        self._busy = False
+        self._lock = Lock()
+        self._locks = locks
+
+    def run(self, change: _C, lead: Callable[[Sequence[_C]], None]) -> None:
+        """Wait until the change is done; `lead` publishes a group, and may leave changes undone.
+
+        Raises:
+            Contention: the deadline has passed before the change was taken up.
+        """
+        self._join(change)
+        while not change.done:
+            if not change.leads:
+                self._wait(change)
+                continue
+            self._lead(change, lead)
+
+    @contextmanager
+    def turn(self, change: _C) -> Iterator[None]:
+        """Wait for a turn of its own, and hold it."""
+        self._join(change)
+        while not change.leads:
+            self._wait(change)
+        try:
+            with self._turn_of_process(change.deadline):
+                yield
+        finally:
+            self._leave([change])
+
+    def _join(self, change: _C) -> None:
+        with self._lock:
+            self._waiting.append(change)
+            if not self._busy:
+                self._busy = change.leads = True
+
+    def _wait(self, change: _C) -> None:
+        """Wait for an outcome or for leadership; give up at the deadline unless it is taken up."""
+        if change.wake.wait(max(0.0, change.deadline - time.monotonic())):
+            change.wake.clear()
+            return
+        with self._lock:
+            if change.done or change.leads or change not in self._waiting:
+                late = False  # a leader is about to publish it
+            else:
+                self._waiting.remove(change)
+                late = True
+        if late:
+            raise timed_out()
+        change.wake.wait()
+        change.wake.clear()
+
+    def _lead(self, change: _C, lead: Callable[[Sequence[_C]], None]) -> None:
+        group: list[_C] = []
+        try:
+            with self._turn_of_process(change.deadline):
+                group = self._take()
+                lead(group)
+        except BaseException:
+            # The others were not at fault: the next leader looks up whether they were published.
+            for member in group:
+                member.in_doubt = not member.done
+            change.done = True
+            raise
+        finally:
+            undone = [member for member in group if not member.done]
+            self._leave([change, *group], undone)
+
+    def _take(self) -> list[_C]:
+        """Take the changes of the next group off the queue; the first of them is the leader's."""
+        group: list[_C] = []
+        with self._lock:
+            while self._waiting and len(group) < MAX_GROUP and not self._waiting[0].alone:
+                group.append(self._waiting.popleft())
+        return group
+
+    def _leave(self, group: Sequence[_C], undone: Sequence[_C] = ()) -> None:
+        """Return undone changes to the front, and pass leadership on."""
+        with self._lock:
+            for member in group:
+                member.leads = False
+                with suppress(ValueError):
+                    self._waiting.remove(member)
+            self._waiting.extendleft(reversed(undone))
+            self._busy = bool(self._waiting)
+            if self._waiting:
+                self._waiting[0].leads = True
+                self._waiting[0].wake.set()
+        for member in group:
+            if member.done:
+                member.wake.set()
+
+    @contextmanager
+    def _turn_of_process(self, deadline: float) -> Iterator[None]:
+        if self._locks is None:
+            yield
+            return
+        with self._locks.turn(deadline):
+            yield
+
+
+def timed_out() -> Contention:
+    """Return the error of a change whose deadline passed while it waited."""
+    message = "the change waited for other writers of the branch until its timeout; try again"
+    return Contention(message, code="commit_timeout")
+
+
+# --- turns among processes -----------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class TurnLocks:
+    """Two lock files of a branch, by which processes on one machine take turns.
+
+    A process locks the line, then the turn, and then leaves the line to the next: without the line,
+    a busy process would take every turn. If the files cannot be created, there are no turns.
+    """
+
+    folder: Path
+    name: str
+    _missing: bool = field(default=fcntl is None)
+
+    @contextmanager
+    def turn(self, deadline: float) -> Iterator[None]:
+        """Hold the turn; go on without it when the deadline has passed."""
+        with ExitStack() as stack:
+            line, turn = self._open(stack, "line"), self._open(stack, "turn")
+            if line is not None and turn is not None:
+                locked = _lock(line, deadline)
+                _lock(turn, deadline)
+                if locked:
+                    fcntl.flock(line, fcntl.LOCK_UN)
+            yield
+
+    def _open(self, stack: ExitStack, kind: str) -> int | None:
+        if self._missing:
+            return None
+        try:
+            self.folder.mkdir(exist_ok=True)
+            file = os.open(self.folder / f"{self.name}.{kind}", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError:
+            self._missing = True
+            return None
+        stack.callback(os.close, file)
+        return file
+
+
+def lock_folder(location: Location) -> Path:
+    """Return the folder of the lock files of a graph.
+
+    Processes of one machine that write to a bucket take turns, too; those of other machines retry.
+    """
+    if location.is_local:
+        return Path(location.child(LOCKS))
+    name = hashlib.sha256(location.uri.encode()).hexdigest()[:16]
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    return Path(tempfile.gettempdir()) / f"omnigraph-locks-{user}-{name}"
+
+
+def _lock(file: int, deadline: float) -> bool:
+    """Lock a file until it is closed; return whether that succeeded before the deadline."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _lock_blocking(file, deadline)
+    except OSError:
+        return False
+    return True
+
+
+def _lock_blocking(file: int, deadline: float) -> bool:
+    """Wait for a lock in a thread, because only there can a wait be given up."""
+    held, copy = Event(), os.dup(file)
+
+    def wait() -> None:
+        with suppress(OSError):
+            fcntl.flock(copy, fcntl.LOCK_EX)
+            held.set()
+        os.close(copy)  # releases the lock if the waiter has closed its file meanwhile
+
+    Thread(target=wait, name="commit-turn", daemon=True).start()
+    return held.wait(max(0.0, deadline - time.monotonic()))
+
+
+# --- the queues of this process ------------------------------------------------------------------
+
+_queues: WeakValueDictionary[Any, CommitQueue[Any]] = WeakValueDictionary()
+_queues_lock = Lock()
+
+
+def shared_queue(key: Any, locks: TurnLocks | None) -> CommitQueue[Any]:  # noqa: ANN401 - hashable
+    """Return the queue of a branch; handles of one graph share it."""
+    with _queues_lock:
+        queue = _queues.get(key)
+        if queue is None:
+            queue = _queues[key] = CommitQueue(locks)
+        return queue

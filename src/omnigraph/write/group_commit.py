@@ -1,0 +1,440 @@
+"""Publish the small changes that wait for a branch as one group.
+
+The leader of the queue prepares each change on the newest state, in order. A change joins the group
+if it relies on nothing that the changes before it write; otherwise it waits for the next group. So
+the result is that of publishing the changes one after the other. Changes that only add rows are
+validated together, and the rows they add to a type are one fragment of one version: the state after
+each of them is that version without the rows of later ones. A change that replaces or deletes rows
+gets a version of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from omnigraph.commit.footprint import TypeKey
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Commit, Snapshot
+from omnigraph.commit.publish import find_published, publish_group
+from omnigraph.commit.rebase import footprints_since
+from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset
+from omnigraph.dataset_view import StagedView
+from omnigraph.errors import (
+    CleanupBegan,
+    Contention,
+    ExpectedVersionMismatch,
+    OmniError,
+    OutcomeUnknown,
+    SchemaMoved,
+)
+from omnigraph.storage.compaction import compact_small_fragments
+from omnigraph.storage.row_lookup import ROW_ADDRESS
+from omnigraph.storage.staged_writes import replace_rows, write_new_fragments
+from omnigraph.types import Scalar
+from omnigraph.write.change_set import INPUT_POSITION, ChangeSet, RowSchema, TypeChange
+from omnigraph.write.committed_state import CommittedState, ScanRequired
+from omnigraph.write.footprints import ChangeKeys, keys_of
+from omnigraph.write.resolved_change import ResolvedChange
+from omnigraph.write.staging import count_changes
+from omnigraph.write.transaction import (
+    PendingChange,
+    QueuedGroupChange,
+    apply_alone,
+    commit_queue,
+)
+from omnigraph.write.validator import validate
+from omnigraph.write.violations import ValidationFailed
+
+MAX_SECONDS = 0.05
+"""Time after which no further change joins a group."""
+MAX_OVERLAPS = 3
+"""Changes that rely on others of the group, after which no further change is looked at."""
+MAX_ROWS = 1_000
+"""Rows of one type above which a change goes alone."""
+MAX_BYTES = 1024 * 1024
+"""Size of the rows of a change above which it goes alone."""
+
+_RETRYABLE = (CleanupBegan, ExpectedVersionMismatch, SchemaMoved)
+
+
+def apply_changes(manifest: Manifest, change: PendingChange) -> Commit | None:
+    """Publish a change and return its commit; None if nothing changes.
+
+    Raises:
+        Contention: its timeout has passed while it waited for other writers.
+    """
+    if change.small:
+        branch = manifest.known_branch(change.request.branch)
+        queue = commit_queue(manifest, branch.lineage_id)
+        queued = QueuedGroupChange(change)
+        queue.run(queued, partial(_lead, manifest, branch.name))
+        if not queued.is_too_large:
+            return queued.outcome()
+    return apply_alone(manifest, change)
+
+
+@dataclass(slots=True)
+class _Member:
+    """A change of the group with its part of the result of validation."""
+
+    queued: QueuedGroupChange
+    changes: ChangeSet
+    keys: ChangeKeys
+    images: Mapping[str, ResolvedChange]
+
+    @property
+    def change(self) -> PendingChange:
+        return self.queued.change
+
+
+def _lead(manifest: Manifest, branch: str, waiting: Sequence[QueuedGroupChange]) -> None:
+    """Publish a group of the waiting changes; those that do not fit in stay undone."""
+    waiting = _settle(manifest, branch, waiting)
+    try:
+        snapshot = head_snapshot(manifest, branch)
+    except OmniError as error:
+        for queued in waiting:
+            queued.fail(error)
+        return
+    group = _Group(manifest, snapshot)
+    group.add_all(waiting)
+    if group.members:
+        group.publish()
+
+
+def _settle(
+    manifest: Manifest, branch: str, waiting: Sequence[QueuedGroupChange]
+) -> Sequence[QueuedGroupChange]:
+    """Look up the changes that an earlier leader may have published."""
+    doubtful = [queued for queued in waiting if queued.in_doubt]
+    if doubtful:
+        _, state = manifest.head_state(branch)
+        for queued in doubtful:
+            published = find_published(state, [queued.change.commit_id])
+            if published is not None:
+                queued.succeed(published[0])
+            queued.in_doubt = False
+    return [queued for queued in waiting if not queued.done]
+
+
+class _Group:
+    """The changes that one swap publishes."""
+
+    def __init__(self, manifest: Manifest, snapshot: Snapshot) -> None:
+        self.manifest = manifest
+        self.snapshot = snapshot
+        self.members: list[_Member] = []
+        self._written: set[int] = set()
+
+    # --- preparing -----------------------------------------------------------------------------
+
+    def add_all(self, waiting: Sequence[QueuedGroupChange]) -> None:
+        """Prepare changes in order and add those that fit in."""
+        until, overlaps = time.monotonic() + MAX_SECONDS, 0
+        drafts: list[tuple[QueuedGroupChange, ChangeSet, CommittedState]] = []
+        for queued in waiting:
+            if (drafts and time.monotonic() > until) or overlaps >= MAX_OVERLAPS:
+                break
+            if drafts and queued.change.request.if_commit is not None:
+                break  # its parent is the head, so it is the first of a group
+            draft = self._draft(queued)
+            if draft is not None:
+                drafts.append((queued, *draft))
+        together = [draft for draft in drafts if _only_adds(draft[1])]
+        joint = self._validate_together(together)
+        for queued, changes, committed in drafts:
+            member = joint.get(id(queued))
+            if member is None:
+                member = self._validate(queued, changes, committed)
+            if member is not None and not self._join(member):
+                overlaps += 1
+                if overlaps >= MAX_OVERLAPS:
+                    break
+
+    def _draft(self, queued: QueuedGroupChange) -> tuple[ChangeSet, CommittedState] | None:
+        """Return the change of the state; None if its outcome is known or it goes alone."""
+        committed = CommittedState(self.manifest, self.snapshot, scans=False)
+        try:
+            queued.check_deadline()
+            queued.change.check_head(self.snapshot)
+            changes = queued.context.run(queued.change.changes, committed)
+        except ScanRequired:
+            self._dismiss(queued)
+            return None
+        except Exception as error:  # noqa: BLE001 - the caller of the change gets it
+            queued.fail(error)
+            return None
+        if changes is None:
+            queued.succeed(None)
+            return None
+        if not all(_fits(change) for change in changes.types.values()):
+            self._dismiss(queued)
+            return None
+        return changes, committed
+
+    def _dismiss(self, queued: QueuedGroupChange) -> None:
+        queued.is_too_large = True
+        queued.succeed(None)
+
+    def _validate_together(
+        self, drafts: Sequence[tuple[QueuedGroupChange, ChangeSet, CommittedState]]
+    ) -> dict[int, _Member]:
+        """Validate changes that only add rows as one; none if there is any violation."""
+        committed = CommittedState(self.manifest, self.snapshot)
+        merged, chosen = ChangeSet(), list[tuple[QueuedGroupChange, ChangeSet, ChangeKeys]]()
+        written, required = set[int](), set[int]()
+        for queued, changes, _ in drafts:
+            keys = keys_of(_as_images(changes), committed, ())
+            if written.isdisjoint(keys.required) and required.isdisjoint(keys.written):
+                written |= keys.written
+                required |= keys.required
+                chosen.append((queued, changes, keys))
+                for change in changes.types.values():
+                    merged.of(change.shape).batches.extend(change.batches)
+        if len(chosen) < 2:
+            return {}
+        try:
+            images = validate(merged, committed)
+        except ValidationFailed:
+            return {}
+        parts, members = _Parts(images), {}
+        for queued, changes, keys in chosen:
+            part = parts.of(changes)
+            if any(image.replaced.num_rows for image in part.values()):
+                keys = keys_of(part, committed, ())
+            members[id(queued)] = _Member(queued, changes, keys, part)
+        return members
+
+    def _validate(
+        self, queued: QueuedGroupChange, changes: ChangeSet, committed: CommittedState
+    ) -> _Member | None:
+        try:
+            images = queued.context.run(validate, changes, committed)
+            return _Member(queued, changes, keys_of(images, committed, ()), images)
+        except ScanRequired:
+            self._dismiss(queued)
+        except Exception as error:  # noqa: BLE001 - the caller of the change gets it
+            queued.fail(error)
+        return None
+
+    def _join(self, member: _Member) -> bool:
+        """Add a member unless it relies on what the members before it write."""
+        if not member.images and not member.change.always:
+            member.queued.succeed(None)
+            return True
+        if not self._written.isdisjoint(member.keys.required):
+            return False
+        self._written |= member.keys.written
+        self.members.append(member)
+        return True
+
+    # --- staging -------------------------------------------------------------------------------
+
+    def publish(self) -> None:
+        """Stage and publish the members; a lost race leaves them undone."""
+        try:
+            staged = self._stage()
+            lineage = self.manifest.lineage(self.snapshot.lineage_id)
+            commits = publish_group(lineage, self.snapshot.branch, staged)
+        except _RETRYABLE as error:
+            self._refuse_overlapping(error)
+        except OutcomeUnknown as error:
+            for member in self.members:
+                unknown = OutcomeUnknown(member.change.commit_id)
+                unknown.__cause__ = error
+                member.queued.fail(unknown)
+        except Contention:
+            return  # they are staged again, until their deadlines
+        except Exception as error:  # noqa: BLE001 - every caller gets it
+            for member in self.members:
+                member.queued.fail(error)
+        else:
+            for member, commit in zip(self.members, commits, strict=True):
+                member.queued.succeed(commit)
+
+    def _refuse_overlapping(self, error: OmniError) -> None:
+        """After a lost race, refuse changes that may not be prepared again on the newer state."""
+        state = self.manifest.lineage(self.snapshot.lineage_id).state()
+        newer = footprints_since(state, self.snapshot)
+        for member in self.members:
+            required = member.keys.requirements()
+            overlaps = any(footprint.overlaps(required) for footprint in newer)
+            if overlaps and not member.change.again():
+                member.queued.fail(error)
+
+    def _stage(self) -> list[StagedCommit]:
+        datasets: list[dict[str, StagedDataset]] = [{} for _ in self.members]
+        for table_key in dict.fromkeys(key for member in self.members for key in member.images):
+            images = [
+                (number, member.images[table_key])
+                for number, member in enumerate(self.members)
+                if table_key in member.images
+            ]
+            for number, dataset in self._stage_type(table_key, images):
+                datasets[number][table_key] = dataset
+        head = self.snapshot.head
+        return [
+            StagedCommit(
+                id=member.change.commit_id,
+                operation=member.change.request.operation,
+                datasets=tuple(datasets[number].values()),
+                read_schema=head.schema_hash,
+                reads=self._reads(member, datasets),
+                actor=member.change.request.actor,
+                message=member.change.request.message,
+                counts=count_changes(member.images),
+                if_commit=member.change.request.if_commit,
+                began=head.last_cleanup,
+                footprint=member.keys.footprint(),
+                requirements=member.keys.requirements(),
+            )
+            for number, member in enumerate(self.members)
+        ]
+
+    def _reads(
+        self, member: _Member, datasets: Sequence[Mapping[str, StagedDataset]]
+    ) -> dict[str, tuple[TypeKey, int]]:
+        changed = {key for staged in datasets for key in staged}
+        entries = {key: self.snapshot.entry(key) for key in member.keys.committed.types_read}
+        return {key: (e.key, e.physical) for key, e in entries.items() if key not in changed}
+
+    def _stage_type(
+        self, table_key: str, images: Sequence[tuple[int, ResolvedChange]]
+    ) -> Iterator[tuple[int, StagedDataset]]:
+        """Stage the changes of one type as a chain of versions."""
+        entry = self.snapshot.entry(table_key)
+        datasets, path = self.manifest.datasets, entry.path(table_key)
+        expected, rows = entry.physical, entry.rows
+        with self.manifest.reading(table_key, entry, to_change=True) as handle:
+            view = StagedView(images[0][1].shape.type, handle)
+            staged: list[tuple[int, StagedDataset]] = []
+            for run in _runs(images):
+                added = pa.concat_tables(
+                    [image.rows.drop_columns(INPUT_POSITION) for _, image in run]
+                )
+                new = write_new_fragments(view.to_stored(added), handle) if added.num_rows else []
+                addresses = run[0][1].replaced[ROW_ADDRESS].to_pylist()
+                before = expected
+                handle = replace_rows(handle, addresses, new)
+                left = added.num_rows
+                rows -= len(addresses)
+                for number, image in run:
+                    left -= image.rows.num_rows
+                    rows += image.rows.num_rows
+                    versions = (expected, int(handle.version))
+                    dataset = StagedDataset(table_key, *entry.key, *versions, rows, excluded=left)
+                    staged.append((number, dataset))
+                    expected = int(handle.version)
+                datasets.keep(path, handle)
+                number, last = staged[-1]
+                files = datasets.new_checksums(path, before, int(handle.version))
+                staged[-1] = (number, replace(last, checksums=files))
+            compacted = compact_small_fragments(handle)
+        if compacted is not handle:
+            datasets.keep(path, compacted)
+            number, last = staged[-1]
+            version = int(compacted.version)
+            files = datasets.new_checksums(path, int(handle.version), version)
+            staged[-1] = (
+                number,
+                replace(last, physical=version, checksums={**last.checksums, **files}),
+            )
+        self.manifest.datasets.observe(f"staged {table_key.partition(':')[0]}")
+        yield from staged
+
+
+def _runs(
+    images: Sequence[tuple[int, ResolvedChange]],
+) -> Iterator[list[tuple[int, ResolvedChange]]]:
+    """Yield the changes of a type in runs that share a version."""
+    run: list[tuple[int, ResolvedChange]] = []
+    for number, image in images:
+        if image.replaced.num_rows:
+            if run:
+                yield run
+            run = []
+            yield [(number, image)]
+        else:
+            run.append((number, image))
+    if run:
+        yield run
+
+
+def _fits(change: TypeChange) -> bool:
+    """Return whether a change of a type can be part of a group."""
+    rows = sum(batch.rows.num_rows for batch in change.batches) + len(change.deleted)
+    size = sum(batch.rows.nbytes for batch in change.batches)
+    return (
+        rows <= MAX_ROWS
+        and size <= MAX_BYTES
+        and not change.replace
+        and change.adopted is None
+        and not change.shared
+        and change.vectors_from is None
+        and not _has_heavy_properties(change.shape)
+    )
+
+
+def _has_heavy_properties(shape: RowSchema) -> bool:
+    heavy = (Scalar.VECTOR, Scalar.BLOB)
+    return any(p.type.scalar in heavy for p in shape.properties.values())
+
+
+def _only_adds(changes: ChangeSet) -> bool:
+    """Return whether a change consists of whole rows and nothing else."""
+    return not changes.findings and all(
+        not change.deleted
+        and not change.strict
+        and not any(batch.given for batch in change.batches)
+        for change in changes.types.values()
+    )
+
+
+def _as_images(changes: ChangeSet) -> dict[str, ResolvedChange]:
+    """Return rows as images, for the keys of a change that only adds."""
+    images = {}
+    for key, change in changes.types.items():
+        rows = pa.concat_tables(
+            [batch.rows.select(change.shape.schema.names) for batch in change.batches]
+        )
+        none = rows.slice(0, 0)
+        images[key] = ResolvedChange(change, (), rows, none, pa.array([], pa.string()))
+    return images
+
+
+class _Parts:
+    """The images of changes that were validated together, split by their IDs."""
+
+    def __init__(self, images: Mapping[str, ResolvedChange]) -> None:
+        self._images = images
+        self._rows = {key: _positions(image.rows) for key, image in images.items()}
+        self._replaced = {key: _positions(image.replaced) for key, image in images.items()}
+
+    def of(self, changes: ChangeSet) -> dict[str, ResolvedChange]:
+        """Return the part of one change."""
+        parts = {}
+        for key, change in changes.types.items():
+            image = self._images.get(key)
+            if image is None:
+                continue
+            ids = {id_ for batch in change.batches for id_ in batch.rows["id"].to_pylist()}
+            rows = self._take(image.rows, self._rows[key], ids)
+            replaced = self._take(image.replaced, self._replaced[key], ids)
+            if rows.num_rows or replaced.num_rows:
+                parts[key] = replace(image, change=change, batches=(), rows=rows, replaced=replaced)
+        return parts
+
+    @staticmethod
+    def _take(table: pa.Table, positions: Mapping[str, int], ids: set[str]) -> pa.Table:
+        places = sorted(positions[id_] for id_ in ids if id_ in positions)
+        return table.take(pa.array(places, pa.int64()))
+
+
+def _positions(rows: pa.Table) -> dict[str, int]:
+    return {id_: place for place, id_ in enumerate(rows["id"].to_pylist())}

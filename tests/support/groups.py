@@ -1,0 +1,65 @@
+"""Makes several changes of a branch at once, so that they are published as one group."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import omnigraph.graph as og
+from omnigraph.commit.commit_queue import QueuedChange
+from omnigraph.write.transaction import commit_queue
+
+LONG = 60.0
+QUEUE_SECONDS = 0.2
+"""How long to wait for a change to queue; a large one prepares first."""
+
+
+class Caller(threading.Thread):
+    """Calls a function and keeps its result or its error."""
+
+    def __init__(self, act: Callable[[], Any]) -> None:
+        super().__init__(daemon=True)
+        self._act = act
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Call the function."""
+        try:
+            self.result = self._act()
+        except BaseException as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
+
+
+def make_together(
+    graph: og.Graph, *changes: Callable[[], Any], branch: str = "main"
+) -> list[Caller]:
+    """Call functions that change a branch while its queue is held, in order; then release it."""
+    lineage_id = graph.snapshot(branch).lineage_id
+    queue = commit_queue(graph._manifest, lineage_id)
+    callers = [Caller(change) for change in changes]
+    with queue.turn(QueuedChange(time.monotonic() + LONG, alone=True)):
+        for number, caller in enumerate(callers, 2):
+            caller.start()
+            until = time.monotonic() + QUEUE_SECONDS
+            while len(queue._waiting) < number and caller.is_alive() and time.monotonic() < until:
+                time.sleep(0.0005)
+    for caller in callers:
+        caller.join(LONG)
+        assert not caller.is_alive()
+    return callers
+
+
+def publish_together(
+    graph: og.Graph, *changes: Callable[[], Any], branch: str = "main"
+) -> list[Any]:
+    """Make changes as one group; return their results, and fail if one was refused."""
+    callers = make_together(graph, *changes, branch=branch)
+    for caller in callers:
+        if caller.error is not None:
+            raise caller.error
+    versions = {caller.result.commit.manifest_version for caller in callers}
+    assert len(versions) == 1, "the changes were not one group"
+    return [caller.result for caller in callers]
