@@ -117,8 +117,8 @@ class SerialOrder(RuleBasedStateMachine):
         assert len(commits) == len(by_commit)
         states = [self.model.copy()]
         for commit in commits:
-            told = by_commit[commit.id].repeat(self.model)
-            assert not told, (commit, told)
+            reported = by_commit[commit.id].repeat(self.model)
+            assert not reported, (commit, reported)
             found = read_state(self.graph, commit.id)
             self.model.adopt(found)
             assert found == self.model.state
@@ -128,9 +128,11 @@ class SerialOrder(RuleBasedStateMachine):
         for writer in writers:
             if writer.error is not None:
                 self._check_conflict(writer, commits)
-            elif writer.verdict.told:
+            elif writer.verdict.reported:
                 self.outcomes["refused"] += 1
-                assert any(writer.repeat(state.copy()) == writer.verdict.told for state in states)
+                assert any(
+                    writer.repeat(state.copy()) == writer.verdict.reported for state in states
+                )
 
     def _check_conflict(self, writer, commits):
         """A change that may not be repeated was refused because another commit landed."""

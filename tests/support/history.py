@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import omnigraph.graph as og
-from omnigraph.commit.manifest_rows import NewManifestRow, commit_row, version_row
-from omnigraph.commit.model import Commit, CommitId
+from omnigraph.commit.manifest_rows import CommitRow, NewManifestRow, commit_row, version_row
+from omnigraph.commit.model import Commit
+from omnigraph.commit.publish import CHECKPOINT_INTERVAL
 from omnigraph.commit.staged_commit import new_commit_id
 
 _DETACHED = 1 << 63
@@ -29,7 +30,7 @@ def grow(graph: og.Graph, table_key: str, commits: int, versions: int | None = N
     if missing <= 0:
         return
     head, rows = state.head, list[NewManifestRow]()
-    parent: CommitId = head.commit_id
+    parent, generation = head.commit_id, head.generation
     for _ in range(missing):
         made = Commit(
             id=new_commit_id(),
@@ -43,10 +44,16 @@ def grow(graph: og.Graph, table_key: str, commits: int, versions: int | None = N
             schema_hash=head.schema_hash,
         )
         entry = replace(entry, version=entry.version + 1)
-        rows += [commit_row(made, None), version_row(entry, table_key, made.id)]
+        generation += 1
+        row = CommitRow(made, None, generation=generation)
+        if generation % CHECKPOINT_INTERVAL == 0:
+            row = replace(row, datasets=tuple(({**head.datasets, entry.key: entry}).values()))
+        rows += [commit_row(row), version_row(entry, table_key, made.id)]
         parent = made.id
     datasets = {**head.datasets, entry.key: entry}
-    lineage.swap(state, replace(head, commit_id=parent, datasets=datasets), rows)
+    lineage.swap(
+        state, replace(head, commit_id=parent, datasets=datasets, generation=generation), rows
+    )
     files = missing if versions is None else versions
     _add_version_files(Path(graph.uri) / "__manifest" / "_versions", files)
 

@@ -51,7 +51,7 @@ def capture_baseline(manifest: Manifest, branch_name: str, scope: ChangeFilter) 
 
     The scope limits kinds and types; ops only say which changes the reader wants afterwards.
     """
-    line = FirstParentHistory.read(manifest, branch_name)
+    line = FirstParentHistory.at_head(manifest, branch_name)
     snapshot = apply_scope(manifest, line.head, scope.sight)
     check_filter_types(scope, [snapshot.schema])
     types = (t for kind in (TypeKind.EDGE, TypeKind.NODE) for t in snapshot.schema.of_kind(kind))

@@ -94,7 +94,8 @@ def poll(manifest: Manifest, asked: FeedRequest) -> FeedPage:
         ChangeSchemaBoundary: the next commit changed the schema.
         ChangeFeedGap: the changes of the next commit can no longer be read.
     """
-    line = FirstParentHistory.read(manifest, asked.branch)
+    line = FirstParentHistory.at_head(manifest, asked.branch)
+    line = line.since(_oldest_commit(line, asked))
     at = _find_position(line, asked)
     schemas = (line.commit(place).schema_hash for place in (at.done, -1))
     sight = asked.scope.sight
@@ -141,6 +142,18 @@ def _next_page(line: FirstParentHistory, asked: FeedRequest, at: _FeedPosition) 
         done, behind = done + 1, None
     caught_up = done == len(line.commits) - 1
     return FeedPage(tuple(blocks), cursor=feed_cursor(line, scope, done), caught_up=caught_up)
+
+
+def _oldest_commit(line: FirstParentHistory, asked: FeedRequest) -> str | None:
+    """Return the commit behind which a reader is; None for the first of the line."""
+    kinds = {TokenKind.FEED_CURSOR: asked.cursor, TokenKind.FEED_PAGE: asked.page_token}
+    for kind, token in kinds.items():
+        if token is not None:
+            with reject_invalid_token():
+                return str(decode_token(token, kind, line.bound(asked.scope))["done"])
+    if asked.start in (None, NOW):
+        return line.commits[-1]
+    return (asked.start or "").removeprefix(AFTER).strip()
 
 
 def _find_position(line: FirstParentHistory, asked: FeedRequest) -> _FeedPosition:

@@ -8,14 +8,15 @@ whichever way is taken.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
 from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.changes.cursors import digest, filter_digest
 from omnigraph.changes.model import ChangeFilter
-from omnigraph.commit.history import CommitHistory, first_parents, read_history
+from omnigraph.commit.commit_log import CommitLog, first_parents
+from omnigraph.commit.history import CommitHistory, read_history
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import (
@@ -49,19 +50,15 @@ class VersionHistory:
     def __init__(
         self,
         manifest: Manifest,
-        snapshots: Sequence[Snapshot],
-        history: CommitHistory | None = None,
+        holders: Sequence[Snapshot | Branch],
     ) -> None:
         self._manifest = manifest
-        self._snapshots = snapshots
-        self._known = history
+        self._holders = holders
 
     @cached_property
     def _history(self) -> CommitHistory | None:
-        if self._known is not None:
-            return self._known
         try:
-            states = [self._manifest.lineage(s.lineage_id).state() for s in self._snapshots]
+            states = [self._manifest.lineage(h.lineage_id).state() for h in self._holders]
             lines = [holder for state in states for holder in self._manifest.history_states(state)]
             return read_history({holder.lineage.lineage_id: holder for holder in lines}.values())
         except NotFound:
@@ -165,21 +162,34 @@ def _published_version(
 
 @dataclass(frozen=True, slots=True)
 class FirstParentHistory:
-    """The first-parent line of a branch, up to the head it had when it was read."""
+    """The first-parent line of a branch up to its head, the oldest commit first."""
 
     manifest: Manifest
     branch: Branch
     state: LineageState
-    history: CommitHistory
+    log: CommitLog
     commits: tuple[CommitId, ...]
 
     @classmethod
-    def read(cls, manifest: Manifest, branch_name: str) -> FirstParentHistory:
-        """Read the line of a branch."""
+    def at_head(cls, manifest: Manifest, branch_name: str) -> FirstParentHistory:
+        """Return only the head of the line."""
         branch, state = manifest.head_state(branch_name)
-        history = read_history(manifest.history_states(state))
-        commits = tuple(first_parents(history.commits, state.head.commit_id))
-        return cls(manifest, branch, state, history, commits[::-1])
+        log = CommitLog(manifest.history_states(state))
+        return cls(manifest, branch, state, log, (state.head.commit_id,))
+
+    @classmethod
+    def read(cls, manifest: Manifest, branch_name: str) -> FirstParentHistory:
+        """Read the complete line of a branch."""
+        return cls.at_head(manifest, branch_name).since(None)
+
+    def since(self, commit_id: str | None) -> FirstParentHistory:
+        """Return the line from a commit on; the complete line if the commit is not on it."""
+        commits: list[CommitId] = []
+        for parent in first_parents(self.log, self.state.head.commit_id):
+            commits.append(parent)
+            if parent == commit_id:
+                break
+        return replace(self, commits=tuple(reversed(commits)))
 
     @property
     def head(self) -> Snapshot:
@@ -188,29 +198,28 @@ class FirstParentHistory:
 
     def commit(self, place: int) -> Commit:
         """Return a commit by its place."""
-        return self.history.commits[self.commits[place]].commit
+        return self.log[self.commits[place]].commit
 
     def place(self, commit_id: str) -> int | None:
-        """Return where a commit stands, None when it is not on the line."""
+        """Return the place of a commit, None if it is not on the line."""
         return next((i for i, id_ in enumerate(self.commits) if id_ == commit_id), None)
 
     def snapshots(self, start: int, stop: int) -> list[Snapshot]:
         """Return the states of some commits."""
-        line = self.commits[start:stop]
-        return first_parent_snapshots(
-            self.manifest, self.branch.name, self.state, self.history, line
-        )
+        rows = [self.log[commit_id] for commit_id in self.commits[start:stop]]
+        name = self.branch.name
+        return list(first_parent_snapshots(self.manifest, name, self.state, rows, self.log))
 
     def steps(self) -> VersionHistory:
         """Return the steps between states of this line."""
-        return VersionHistory(self.manifest, (), self.history)
+        return VersionHistory(self.manifest, (self.branch,))
 
     def bound(self, scope: ChangeFilter) -> Mapping[str, str]:
         """Return what tokens for this line and a scope are bound to."""
         schema, _ = self.manifest.schema(self.state.head.schema_hash, self.state)
         return {
             "graph": digest(schema.domain),
-            "genesis": self.commits[0],
+            "genesis": self.manifest.first_commit(),
             "branch": digest(self.branch.name),
             "incarnation": self.branch.lineage_id or MAIN,
             "filter": filter_digest(scope),

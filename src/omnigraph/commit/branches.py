@@ -196,6 +196,7 @@ def _create_lineage(
         cleanup_cutoff=main.cleanup_cutoff,
         last_cleanup=main.last_cleanup,
         created_at=source.head.created_at,
+        generation=source.head.generation,
     )
     rows = [schema_row(head.schema_hash, source.schema_source, source.schema.to_json())]
     rows += [table_row(entry, key, entry.path(key)) for key, entry in source.entries().items()]

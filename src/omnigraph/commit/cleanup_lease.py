@@ -151,10 +151,10 @@ def is_safe_from_cleanup(manifest: Manifest, source: Snapshot) -> bool:
 
     If its branch is deleted later, only a cleanup that is announced first can remove it.
     """
-    head = manifest.main.state().head
-    if head.active_cleanups and unexpired_cleanups(head, manifest.objects.now()):
+    state = manifest.main.state()
+    if state.head.active_cleanups and unexpired_cleanups(state.head, manifest.objects.now()):
         return False
-    names = {b.lineage_id for b in manifest.registered_branches().values() if not b.deleting}
+    names = {b.lineage_id for b in manifest.registered_branches(state).values() if not b.deleting}
     return source.lineage_id is None or source.lineage_id in names
 
 

@@ -24,6 +24,7 @@ from omnigraph.catalog import (
 )
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import (
+    CommitRow,
     NewManifestRow,
     commit_row,
     head_row,
@@ -128,8 +129,10 @@ def _initial_rows(
         datasets={entry.key: entry for entry in entries.values()},
         names=ANCHOR_FRAGMENT + 1,
         created_at=commit.created_at,
+        generation=1,
     )
-    rows = [commit_row(commit, None), schema_row(address, source, accepted.to_json())]
+    first = commit_row(CommitRow(commit, None, generation=1, datasets=tuple(entries.values())))
+    rows = [first, schema_row(address, source, accepted.to_json())]
     for key, entry in entries.items():
         path = entry.path(key)
         checksums = manifest.datasets.new_checksums(path, None, entry.physical)

@@ -8,11 +8,12 @@ a newer version and, if there is one, one row.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,6 +88,14 @@ BASE_FRAGMENT_ROWS = 65_536
 """Publishers do not merge fragments of this size or larger."""
 MAX_CACHED_FRAGMENTS = 64
 """Number of fragments written by this process whose rows it caches."""
+MIN_VERSION_AGE_IN_BUCKET = timedelta(hours=1)
+"""Versions in a bucket are not removed before this age."""
+PAGE_ROWS = 512
+"""Number of history rows that are read together."""
+MAX_CACHED_PAGE_BYTES = 4 << 20
+"""Size of the history pages of one lineage that a process caches."""
+PROBE_WINDOW = MIN_VERSION_AGE_IN_BUCKET / 2
+"""Time after a probe in which a version cannot have been removed from a bucket."""
 SLOW_SWAP_SECONDS = 30.0
 """A swap that took longer is confirmed by reading storage before it counts as done."""
 
@@ -107,32 +116,144 @@ class LineageState:
 
     def rows(self, condition: str, *, footprints: bool = False) -> list[ManifestRow]:
         """Return the rows that satisfy a condition; footprints only where they are needed."""
-        columns = [n for n in self.handle.schema.names if footprints or n != FOOTPRINT]
+        columns = self._columns(footprints=footprints)
         with self.lineage.check_intact(self.handle):
             return read_rows(self.handle, condition, columns=columns)
+
+    def pages(self) -> list[HistoryRange]:
+        """Return the pages of the history, the newest first; nothing is read.
+
+        The first ones are small, because most readers need only the newest commits.
+        """
+        pages, page, rows, most = list[HistoryRange](), list[FragmentRange](), 0, 1
+        for fragment in reversed(self.handle.get_fragments()):
+            whole = FragmentRange.of(fragment)
+            if page and (rows + whole.count > PAGE_ROWS or len(page) == most):
+                pages.append(page)
+                page, rows, most = [], 0, min(2 * most, TOO_MANY_FRAGMENTS)
+            if whole.count <= PAGE_ROWS:
+                page = [whole, *page]
+                rows += whole.count
+            else:
+                pages += [[part] for part in whole.split()]
+        return [*pages, page] if page else pages
+
+    def read_page(self, page: HistoryRange) -> pa.Table:
+        """Return the rows of a page without footprints, the oldest first."""
+        return self.lineage.read_page(self.handle, page)
+
+    def rows_after(self, version: int, *, footprints: bool = False) -> list[dict[str, Any]]:
+        """Return the rows written after a version of this lineage, and some older ones.
+
+        The cost does not depend on the length of the history.
+        """
+        newer: list[HistoryRange] = []
+        for page in self.pages():
+            newer.insert(0, page)
+            if any(written <= version for written in self._written_at(self.read_page(page))):
+                break
+        tables = (self.lineage.read_page(self.handle, p, footprints=footprints) for p in newer)
+        return [row for table in tables for row in table.to_pylist()]
+
+    def _written_at(self, table: pa.Table) -> Iterator[int]:
+        """Yield the versions that wrote the heads and commits of a page."""
+        for row in table.select(_VERSION_COLUMNS).to_pylist():
+            kind, lineage_id = row["object_type"], row["table_branch"]
+            own_commit = kind == "graph_commit" and lineage_id == self.lineage.lineage_id
+            if own_commit or kind == "graph_head":
+                yield row["table_version"]
 
     def names(self, kind: str, but: Sequence[int] = ()) -> list[ManifestRow]:
         """Return the rows of all branches or all tags, except those in the fragments `but`.
 
         The cost does not depend on the length of the history.
         """
+        rows: list[ManifestRow] = []
         fragments = [
             fragment
             for fragment in self.handle.get_fragments()
             if fragment.fragment_id >= self.head.names and fragment.fragment_id not in but
         ]
+        changed = [f for f in fragments if f.num_deletions or f.physical_rows > PAGE_ROWS]
         with self.lineage.check_intact(self.handle):
-            return read_rows(self.handle, f"object_type = {sql_text(kind)}", fragments)
+            rows += read_rows(self.handle, f"object_type = {sql_text(kind)}", changed)
+        unchanged = [FragmentRange.of(f) for f in fragments if f not in changed]
+        for part, table in self.lineage.read_ranges(self.handle, unchanged):
+            first = part.fragment.fragment_id << 32
+            for number, name in enumerate(table["object_type"].to_pylist()):
+                if name == kind:
+                    rows.append(ManifestRow(first + number, table.slice(number, 1).to_pylist()[0]))
+        return rows
 
-    def row(self, object_id: str) -> ManifestRow | None:
-        """Return one row by its key."""
-        rows = self.rows(f"object_id = {sql_text(object_id)}")
-        return rows[0] if rows else None
+    def row(self, object_id: str) -> dict[str, Any] | None:
+        """Return one row by its key, without its footprint; cheap for rows that are new."""
+        condition = f"object_id = {sql_text(object_id)}"
+        for page in self.pages():
+            fragment = page[0].fragment
+            if len(page) == 1 and fragment.physical_rows > PAGE_ROWS:
+                older = [
+                    f for f in self.handle.get_fragments() if f.fragment_id <= fragment.fragment_id
+                ]
+                with self.lineage.check_intact(self.handle):
+                    rows = [
+                        row.row for row in read_rows(self.handle, condition, older, self._columns())
+                    ]
+                return rows[0] if rows else None
+            table = self.read_page(page)
+            rows = table.filter(pc.equal(table["object_id"], object_id)).to_pylist()
+            if rows:
+                return dict(rows[0])
+        return None
+
+    def _columns(self, *, footprints: bool = False) -> list[str]:
+        return [n for n in self.handle.schema.names if footprints or n != FOOTPRINT]
+
+    def first_commit(self) -> str:
+        """Return the ID of the commit that created the graph, on main's lineage."""
+        with self.lineage.check_intact(self.handle):
+            row = read_oldest_row(self.handle, "object_type = 'graph_commit'")
+        if row is None:
+            raise GraphCorrupt("the manifest has no commits")
+        return str(row.row["object_id"]).removeprefix("commit:")
 
     def oldest_row(self, object_id: str) -> ManifestRow | None:
         """Return one row by its key; cheap for rows as old as the lineage."""
         with self.lineage.check_intact(self.handle):
             return read_oldest_row(self.handle, f"object_id = {sql_text(object_id)}")
+
+
+_VERSION_COLUMNS = ["object_type", "table_version", "table_branch"]
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentRange:
+    """Consecutive rows of a fragment of a lineage."""
+
+    fragment: Any
+    start: int
+    count: int
+
+    @classmethod
+    def of(cls, fragment: Any) -> FragmentRange:  # noqa: ANN401 - a Lance fragment
+        """Return all rows of a fragment."""
+        return cls(fragment, 0, fragment.physical_rows - fragment.num_deletions)
+
+    def split(self) -> Iterator[FragmentRange]:
+        """Yield ranges of growing size, up to `PAGE_ROWS` rows, the newest first."""
+        end, size = self.start + self.count, PAGE_ROWS // 4
+        while end > self.start:
+            start = max(end - size, self.start)
+            yield FragmentRange(self.fragment, start, end - start)
+            end, size = start, min(2 * size, PAGE_ROWS)
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """What identifies the rows: an ID is never reused, but rows may be deleted."""
+        return (self.fragment.fragment_id, self.fragment.num_deletions, self.start)
+
+
+HistoryRange: TypeAlias = list[FragmentRange]
+"""A page of history rows, the oldest first."""
 
 
 class Lineage:
@@ -145,6 +266,9 @@ class Lineage:
         self._state: LineageState | None = None
         self._probed = 0.0
         self._written: LruCache[int, pa.Table] = LruCache(MAX_CACHED_FRAGMENTS)
+        self._pages: LruCache[tuple[int, int, int], pa.Table] = LruCache(
+            MAX_CACHED_PAGE_BYTES, size=lambda table: int(table.nbytes)
+        )
         self._lock = Lock()
 
     @property
@@ -158,12 +282,24 @@ class Lineage:
         cached, now = self.cached_state, _boot_clock()
         if cached is not None:
             with translate_errors("probing the manifest"):
-                if cached.handle.latest_version == cached.version:
+                if self._is_newest(cached.version, now):
                     self._probed = now
                     return cached
         state = self._remember(self._read(None))
         self._probed = now
         return state
+
+    def _is_newest(self, version: int, now: float) -> bool:
+        """Return whether there is no newer version than one that was the newest.
+
+        Versions are removed from the oldest on: while this one exists, no newer one was removed. In
+        a bucket none is removed soon after it was written, which saves a request.
+        """
+        if self.datasets.has(self.path, version + 1):
+            return False
+        recent = now - self._probed < PROBE_WINDOW.total_seconds()
+        local = self.datasets.location.is_local
+        return (recent and not local) or self.datasets.has(self.path, version)
 
     def at(self, version: int) -> LineageState:
         """Return the state at an older manifest version."""
@@ -267,6 +403,50 @@ class Lineage:
         is_name = pc.is_in(left["object_type"], pa.array(NAME_ROW_TYPES))
         history = left.filter(pc.invert(is_name))
         return [history] if history.num_rows else [], left.filter(is_name)
+
+    def read_page(
+        self,
+        handle: Any,  # noqa: ANN401 - a Lance handle
+        page: HistoryRange,
+        *,
+        footprints: bool = False,
+    ) -> pa.Table:
+        """Return the rows of a page; without footprints they are cached."""
+        ranges = self.read_ranges(handle, page, footprints=footprints)
+        return pa.concat_tables(table for _, table in ranges)
+
+    def read_ranges(
+        self,
+        handle: Any,  # noqa: ANN401 - a Lance handle
+        parts: Sequence[FragmentRange],
+        *,
+        footprints: bool = False,
+    ) -> list[tuple[FragmentRange, pa.Table]]:
+        """Return the rows of complete fragments, or of one range, read by one scan."""
+        columns = [name for name in handle.schema.names if footprints or name != FOOTPRINT]
+        tables = {part.key: self._cached_rows(part, columns) for part in parts}
+        missing = [part for part in parts if tables[part.key] is None]
+        if missing:
+            fragments = [part.fragment for part in missing]
+            limits = {"offset": missing[0].start or None, "limit": missing[0].count}
+            with self.check_intact(handle), translate_errors("reading the manifest"):
+                check_file_checksums(handle.uri, fragments)
+                scanner = handle.scanner(
+                    columns=columns, fragments=fragments, **(limits if len(missing) == 1 else {})
+                )
+                rows = scanner.to_table().combine_chunks()
+            for part in missing:
+                table, rows = rows.slice(0, part.count), rows.slice(part.count)
+                tables[part.key] = table
+                if not footprints:
+                    self._pages.put(part.key, table)
+        return [(part, tables[part.key]) for part in parts]
+
+    def _cached_rows(self, part: FragmentRange, columns: list[str]) -> pa.Table | None:
+        written = self._written.get(part.fragment.fragment_id)
+        if written is not None and not part.fragment.num_deletions:
+            return written.select(columns).slice(part.start, part.count)
+        return None if FOOTPRINT in columns else self._pages.get(part.key)
 
     def _rows_of(self, fragment: Any) -> pa.Table:  # noqa: ANN401 - a Lance fragment
         written = self._written.get(fragment.fragment_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from omnigraph.commit.lineage import Lineage
+from omnigraph.commit.lineage import MIN_VERSION_AGE_IN_BUCKET, Lineage
 from omnigraph.errors import OmniError
 from omnigraph.storage import ObjectInfo
 from omnigraph.storage.layout import parse_version_file, referenced_files
@@ -20,8 +20,6 @@ VERSIONS_PER_REMOVAL = 128
 """Publishers remove old versions once per this number of versions."""
 MIN_AGE_ON_DISK = timedelta(minutes=1)
 """On a disk, finding the newest version lists all of them, so old ones are removed early."""
-MIN_AGE_IN_BUCKET = timedelta(hours=1)
-"""In a bucket the newest version is listed first, and reads may be slow."""
 
 _CLOCK_SLACK = timedelta(minutes=1)
 """File times that differ by less count as equal."""
@@ -38,17 +36,16 @@ def maintain_lineage(lineage: Lineage) -> None:
             and state.version // VERSIONS_PER_REMOVAL
             != ((state.version - merged) // VERSIONS_PER_REMOVAL)
         ):
-            age = MIN_AGE_ON_DISK if lineage.datasets.location.is_local else MIN_AGE_IN_BUCKET
-            remove_old_versions(lineage, age, keep=VERSIONS_KEPT)
+            remove_old_versions(lineage, MIN_AGE_ON_DISK, keep=VERSIONS_KEPT)
 
 
 def remove_old_versions(lineage: Lineage, before: datetime | timedelta, *, keep: int = 0) -> None:
     """Remove versions older than the one that was the newest at a time, and their files.
 
     `before` is a time of the store or an age counted from the newest version. The newest `keep`
-    versions are always kept. Files written since the oldest kept version are kept; a copied graph,
-    whose files are all new, may lose files of versions in between, which then count as removed, but
-    never a file of the newest state.
+    versions are always kept, and in a bucket those that readers may rely on. Files written since
+    the oldest kept version are kept; a copied graph, whose files are all new, may lose files of
+    versions in between, which then count as removed, but never a file of the newest state.
     """
     objects = lineage.datasets.objects
     listed = {
@@ -58,8 +55,11 @@ def remove_old_versions(lineage: Lineage, before: datetime | timedelta, *, keep:
         v: info for path, info in listed.items() if (v := parse_version_file(path)) is not None
     }
     last = max(versions, default=0) - keep
+    newest_time = max(info.modified for info in versions.values())
     if isinstance(before, timedelta):
-        before = max(info.modified for info in versions.values()) - before
+        before = newest_time - before
+    if not lineage.datasets.location.is_local:
+        before = min(before, newest_time - MIN_VERSION_AGE_IN_BUCKET)
     oldest = max(
         (v for v, info in versions.items() if v <= last and info.modified < before), default=0
     )

@@ -48,6 +48,7 @@ class Manifest:
         self._schemas: LruCache[str, tuple[AcceptedSchema, str]] = LruCache(MAX_SCHEMAS)
         self._branches: tuple[int, dict[str, Branch]] = (-1, {})
         self._tags: tuple[int, dict[str, Tag]] = (-1, {})
+        self._first_commit: str | None = None
         self._lock = Lock()
 
     def lineage(self, lineage_id: str | None) -> Lineage:
@@ -147,6 +148,12 @@ class Manifest:
                     f"lineage {lineage_id} is missing: history ends there"
                 ) from error
             raise  # its descendants were just deleted
+
+    def first_commit(self) -> str:
+        """Return the key of the row of the first commit; cached."""
+        if self._first_commit is None:
+            self._first_commit = self.main.state().first_commit()
+        return self._first_commit
 
     def branch(self, name: str) -> Branch:
         """Return a branch by name."""

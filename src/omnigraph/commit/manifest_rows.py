@@ -56,10 +56,9 @@ MANIFEST_SCHEMA = pa.schema(
 _MAX_CAUSE = 300
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-HISTORY_ROW_FILTER = (
-    "object_type IN ('graph_commit', 'table_version', 'table_tombstone', 'table', 'schema')"
-)
-"""The filter for history rows; they never change."""
+HISTORY_ROW_TYPES = ("graph_commit", "table_version", "table_tombstone", "table", "schema")
+"""Types of the history rows, which never change."""
+HISTORY_ROW_FILTER = f"object_type IN {HISTORY_ROW_TYPES}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +103,7 @@ def _corrupt_row_errors(row: Mapping[str, Any]) -> Iterator[None]:
 
 _HEAD_MEMBERS = {
     "closed": "closed",
+    "generation": "generation",
     "refs": "refs",
     "names": "names",
     "origins": "ancestor_lineages",
@@ -199,6 +199,10 @@ def _unpack_entry(text: str) -> DatasetEntry:
     type_id, incarnation = (int(part, 16) for part in identity.split("-"))
     entries = (int(number, 16) for number in numbers)
     return DatasetEntry(TypeId(type_id), IncarnationId(incarnation), *entries)
+
+
+def _unpack_entries(packed: Sequence[str] | None) -> tuple[DatasetEntry, ...] | None:
+    return None if packed is None else tuple(_unpack_entry(text) for text in packed)
 
 
 # --- datasets ----------------------------------------------------------------------------------
@@ -303,19 +307,26 @@ def commit_key(commit_id: str) -> str:
     return f"commit:{commit_id}"
 
 
-def commit_row(
-    commit: Commit,
-    lineage_id: str | None,
-    *,
-    aborted: bool = False,
-    footprint: bytes | None = None,
-    state: Sequence[DatasetEntry] | None = None,
-) -> NewManifestRow:
-    """Return the immutable row of a commit; an aborted one only fences its id.
+@dataclass(frozen=True, slots=True)
+class CommitRow:
+    """A commit as stored: where it was authored, and whether it only fences its id.
 
     `state` are the datasets in which its state differs from the head of its manifest version; None
-    if it is that head.
+    if it is that head. `generation` is greater than those of its parents; 0 is unknown. `datasets`
+    are all its datasets, which some commits record.
     """
+
+    commit: Commit
+    lineage_id: str | None
+    aborted: bool = False
+    state: tuple[DatasetEntry, ...] | None = None
+    generation: int = 0
+    datasets: tuple[DatasetEntry, ...] | None = None
+
+
+def commit_row(row: CommitRow, footprint: bytes | None = None) -> NewManifestRow:
+    """Return the immutable row of a commit."""
+    commit = row.commit
     facts: dict[str, Any] = {
         "parents": list(commit.parents),
         "branch": commit.branch,
@@ -326,32 +337,22 @@ def commit_row(
         "schema": commit.schema_hash,
         "counts": {k: [c.inserted, c.updated, c.deleted] for k, c in commit.counts.items()},
     }
-    if state is not None:
-        facts["state"] = [_pack_entry(entry) for entry in state]
-    if aborted:
+    if row.state is not None:
+        facts["state"] = [_pack_entry(entry) for entry in row.state]
+    if row.generation:
+        facts["generation"] = row.generation
+    if row.datasets is not None:
+        facts["datasets"] = [_pack_entry(entry) for entry in row.datasets]
+    if row.aborted:
         facts["aborted"] = True
     return NewManifestRow(
         object_id=commit_key(commit.id),
         object_type="graph_commit",
         metadata=_dump_json(facts),
         table_version=commit.manifest_version,
-        table_branch=lineage_id,
+        table_branch=row.lineage_id,
         footprint=footprint,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class CommitRow:
-    """A commit as stored: where it was authored, and whether it only fences its id.
-
-    `state` are the datasets in which its state differs from the head of its manifest version; None
-    if it was that head.
-    """
-
-    commit: Commit
-    lineage_id: str | None
-    aborted: bool
-    state: tuple[DatasetEntry, ...] | None = None
 
 
 def read_commit(row: Mapping[str, Any]) -> CommitRow:
@@ -372,9 +373,14 @@ def read_commit(row: Mapping[str, Any]) -> CommitRow:
         )
         if not isinstance(commit.manifest_version, int):
             raise TypeError("no manifest version")
-        packed = facts.get("state")
-        state = None if packed is None else tuple(_unpack_entry(text) for text in packed)
-        return CommitRow(commit, row["table_branch"], facts.get("aborted", False), state)
+        return CommitRow(
+            commit,
+            row["table_branch"],
+            aborted=facts.get("aborted", False),
+            state=_unpack_entries(facts.get("state")),
+            generation=facts.get("generation", 0),
+            datasets=_unpack_entries(facts.get("datasets")),
+        )
 
 
 def schema_row(schema_hash: str, source: str, document: Mapping[str, Any]) -> NewManifestRow:

@@ -159,6 +159,8 @@ class Head:
     """The checksum of the rows of the lineage; None in heads of releases that record none."""
     created_at: datetime | None = None
     """The creation time of the commit; None in heads of release 0.1."""
+    generation: int = 0
+    """One more than the greatest generation of the parents of the commit; 0 is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,11 @@ from datetime import UTC, datetime, timedelta
 from time import sleep
 
 from omnigraph.commit.footprint import TypeKey
-from omnigraph.commit.history import rows_not_in_lineage
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.lineage_maintenance import maintain_lineage
 from omnigraph.commit.manifest import branch_not_found_error
 from omnigraph.commit.manifest_rows import (
+    CommitRow,
     NewManifestRow,
     commit_key,
     commit_row,
@@ -43,7 +43,6 @@ from omnigraph.errors import (
     SchemaMoved,
     StorageUnavailable,
 )
-from omnigraph.storage.row_lookup import sql_text
 
 PUBLISHER_RETRY_BUDGET = 5
 """Further attempts after a lost race."""
@@ -52,6 +51,9 @@ _SWAP_RETRY_BUDGET = 20 * PUBLISHER_RETRY_BUDGET
 """Further attempts of a small swap; the caller could only repeat the same swap."""
 
 _FIRST_BACKOFF_SECONDS = 0.005
+
+CHECKPOINT_INTERVAL = 64
+"""Commits whose generation is a multiple of this record all their datasets."""
 
 
 def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
@@ -69,15 +71,22 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
     return commit
 
 
-def publish_group(lineage: Lineage, branch: str, group: Sequence[StagedCommit]) -> list[Commit]:
+def publish_group(
+    lineage: Lineage, branch: str, group: Sequence[StagedCommit], version: int | None = None
+) -> list[Commit]:
     """Make staged commits visible by one swap, in this order; return them.
 
-    Each is staged on the state that the ones before it leave. Raises the errors of `publish`; then
-    none of them is visible.
+    Each is staged on the state that the ones before it leave; `version` is the state of the first,
+    if that was just read: the swap fails if there is a newer one. Raises the errors of `publish`;
+    then none of them is visible.
     """
     doubt: _UncertainSwap | None = None
     for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
-        state, landed = _read_state(lineage, branch, group, doubt)
+        cached = lineage.cached_state
+        if attempt == 0 and cached is not None and cached.version == version:
+            state, landed = cached, None
+        else:
+            state, landed = _read_state(lineage, branch, group, doubt)
         if landed is not None:
             return landed
         if not state.is_current_format:
@@ -120,7 +129,8 @@ def _read_state(
         unsettled = doubt is not None and state.version > doubt.version
         if not unsettled and not any(staged.known_id for staged in group):
             return state, None
-        return state, find_published(state, [staged.id for staged in group])
+        since = 0 if doubt is None or any(staged.known_id for staged in group) else doubt.version
+        return state, find_published(state, [staged.id for staged in group], since)
     except NotFound as error:
         if lineage.lineage_id is None:
             raise
@@ -136,9 +146,10 @@ def _prepare(
 ) -> tuple[list[Commit], Head, list[NewManifestRow]]:
     """Check the preconditions of the writers and return what the swap writes."""
     _check_preconditions(state, branch, group)
-    commits: list[Commit] = []
+    commits: list[CommitRow] = []
     states: list[dict[TypeKey, DatasetEntry]] = []
-    rows: list[NewManifestRow] = []
+    changes: list[list[NewManifestRow]] = []
+    inherited: list[NewManifestRow] = []
     head, datasets = state.head, dict(state.head.datasets)
     for staged in group:
         check_staged_files(lineage, state.head, staged)
@@ -155,8 +166,11 @@ def _prepare(
             counts=staged.counts,
             schema_hash=schema_hash,
         )
-        for change in staged.datasets:
-            rows += _apply_dataset(change, datasets, commit, state)
+        rows = [
+            row
+            for change in staged.datasets
+            for row in _apply_dataset(change, datasets, commit, state)
+        ]
         if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
             rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
         head = replace(
@@ -165,27 +179,39 @@ def _prepare(
             schema_hash=schema_hash,
             datasets=datasets,
             created_at=commit.created_at,
+            generation=max(head.generation, staged.merged_generation) + 1,
         )
-        commits.append(commit)
+        commits.append(CommitRow(commit, lineage.lineage_id, generation=head.generation))
         states.append(dict(datasets))
+        changes.append(rows)
         if staged.history:
-            written = {row.object_id for row in rows}
-            inherited = rows_not_in_lineage(state, staged.history)
-            rows += [row for row in inherited if row.object_id not in written]
-    for staged, commit, shown in zip(group, commits, states, strict=True):
-        differing = None
+            inherited += _rows_not_in_lineage(state, staged, {row.object_id for row in rows})
+    rows = inherited
+    for staged, row, shown, changed in zip(group, commits, states, changes, strict=True):
         if staged is not group[-1]:
-            differing = [entry for key, entry in shown.items() if datasets.get(key) != entry]
-        footprint = staged.footprint.encode()
-        rows.append(commit_row(commit, lineage.lineage_id, footprint=footprint, state=differing))
-    return commits, head, rows
+            differing = (entry for key, entry in shown.items() if datasets.get(key) != entry)
+            row = replace(row, state=tuple(differing))
+        if row.generation % CHECKPOINT_INTERVAL == 0:
+            row = replace(row, datasets=tuple(shown.values()))
+        # Histories are read from the newest row: who has found a commit has read its datasets.
+        rows += [commit_row(row, staged.footprint.encode()), *changed]
+    return [row.commit for row in commits], head, rows
+
+
+def _rows_not_in_lineage(
+    state: LineageState, staged: StagedCommit, written: set[str]
+) -> list[NewManifestRow]:
+    """Return the inherited rows that neither the lineage holds nor this commit writes."""
+    if state.version > staged.history_version:
+        written |= {row["object_id"] for row in state.rows_after(staged.history_version)}
+    return [row for row in staged.history if row.object_id not in written]
 
 
 def _commit_time(state: LineageState, head: Head) -> datetime:
     """Return the current time, but later than the head, which another clock may have stamped."""
     parent = head.created_at
     if parent is None and (row := state.row(commit_key(head.commit_id))) is not None:
-        parent = read_commit(row.row).commit.created_at
+        parent = read_commit(row).commit.created_at
     now = datetime.now(UTC)
     return now if parent is None else max(now, parent + timedelta(microseconds=1))
 
@@ -259,10 +285,20 @@ def _apply_dataset(
     return rows
 
 
-def find_published(state: LineageState, ids: Sequence[CommitId]) -> list[Commit] | None:
-    """Return commits if they are published; raise Contention if the ID of one was fenced."""
-    keys = ", ".join(sql_text(commit_key(id_)) for id_ in ids)
-    rows = [read_commit(row.row) for row in state.rows(f"object_id IN ({keys})")]
+def find_published(
+    state: LineageState, ids: Sequence[CommitId], since: int = 0
+) -> list[Commit] | None:
+    """Return commits if they were published after a version of the lineage.
+
+    Raises:
+        Contention: the ID of one was fenced.
+    """
+    stored = (
+        [row for id_ in ids if (row := state.row(commit_key(id_))) is not None]
+        if not since
+        else [row for row in state.rows_after(since) if row["object_id"] in map(commit_key, ids)]
+    )
+    rows = [read_commit(row) for row in stored]
     fenced = next((row.commit.id for row in rows if row.aborted), None)
     if fenced is not None:
         message = f"commit {fenced} was aborted by recovery; stage it again"

@@ -7,6 +7,7 @@ applied again, to the rows that the newer version has: fragments are matched by 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from omnigraph.commit.footprint import Footprint
 from omnigraph.commit.lineage import LineageState
@@ -15,30 +16,33 @@ from omnigraph.commit.manifest_rows import FOOTPRINT, read_commit
 from omnigraph.commit.model import Commit, Head, Snapshot
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, with_checksums
 from omnigraph.storage import Datasets
-from omnigraph.storage.compare_and_swap import ManifestRow
 from omnigraph.storage.layout import dataset_path
-from omnigraph.storage.row_lookup import sql_text
 from omnigraph.storage.staged_writes import move_changes
 
 
 def commits_since(state: LineageState, base: Snapshot) -> list[Commit]:
     """Return the commits of a branch after one of its past heads."""
-    return [read_commit(row.row).commit for row in _rows_since(state, base)]
+    return [read_commit(row).commit for row in _rows_since(state, base)]
 
 
 def footprints_since(state: LineageState, base: Snapshot) -> list[Footprint]:
     """Return the footprints of the commits of a branch after one of its past heads."""
     rows = _rows_since(state, base, footprints=True)
-    return [Footprint.decode(row.row.get(FOOTPRINT)) for row in rows]
+    return [Footprint.decode(row.get(FOOTPRINT)) for row in rows]
 
 
 def _rows_since(
     state: LineageState, base: Snapshot, *, footprints: bool = False
-) -> list[ManifestRow]:
-    lineage_id = state.lineage.lineage_id
-    author = "IS NULL" if lineage_id is None else f"= {sql_text(lineage_id)}"
-    condition = f"object_type = 'graph_commit' AND table_version > {base.manifest_version}"
-    return state.rows(f"{condition} AND table_branch {author}", footprints=footprints)
+) -> list[dict[str, Any]]:
+    """Return the rows of the commits that were published on a branch after a past head."""
+    rows = state.rows_after(base.manifest_version, footprints=footprints)
+    return [
+        row
+        for row in rows
+        if row["object_type"] == "graph_commit"
+        and row["table_branch"] == state.lineage.lineage_id
+        and row["table_version"] > base.manifest_version
+    ]
 
 
 def rebase(manifest: Manifest, staged: StagedCommit, base: Snapshot) -> StagedCommit | None:

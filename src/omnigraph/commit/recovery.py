@@ -17,7 +17,7 @@ import pyarrow as pa
 from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.manifest_rows import commit_key, commit_row, read_commit
+from omnigraph.commit.manifest_rows import CommitRow, commit_key, commit_row, read_commit
 from omnigraph.commit.model import Commit
 from omnigraph.commit.publish import publish, retry_swap
 from omnigraph.errors import (
@@ -155,7 +155,7 @@ def _commit_outcome(state: LineageState, intent: OperationIntent) -> RecoveryKin
     row = state.row(commit_key(intent.staged.id))
     if row is None:
         return None
-    aborted = read_commit(row.row).aborted
+    aborted = read_commit(row).aborted
     return RecoveryKind.ROLLED_BACK if aborted else RecoveryKind.ALREADY_PUBLISHED
 
 
@@ -176,7 +176,9 @@ def _fence_commit_id(lineage: Lineage, intent: OperationIntent) -> None:
             created_at=datetime.now(UTC),
             manifest_version=state.version + 1,
         )
-        lineage.swap(state, state.head, [commit_row(fence, lineage.lineage_id, aborted=True)])
+        lineage.swap(
+            state, state.head, [commit_row(CommitRow(fence, lineage.lineage_id, aborted=True))]
+        )
 
     retry_swap(attempt)
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 from omnigraph.catalog import AcceptedSchema
-from omnigraph.commit.history import (
-    CommitHistory,
+from omnigraph.commit.commit_log import (
+    CommitLog,
     DatasetEntries,
     datasets_at_commit,
-    datasets_at_commits,
-    find_commit,
     first_parents,
-    read_commits,
+    newest_own_commit,
 )
+from omnigraph.commit.history import find_commit
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
-from omnigraph.commit.model import MAIN, Commit, CommitId, Head, Snapshot, is_commit_id
+from omnigraph.commit.model import MAIN, Commit, Head, Snapshot, is_commit_id
 from omnigraph.errors import GraphCorrupt, NotFound, StorageUnavailable, VersionReclaimed
 from omnigraph.policy.permissions import TypeScope
 from omnigraph.policy.schema_view import SchemaView, reduce_schema
@@ -67,6 +66,21 @@ def head_snapshot(manifest: Manifest, branch_name: str) -> Snapshot:
     return snapshot
 
 
+def recent_snapshot(manifest: Manifest, seen: Sequence[Snapshot | None]) -> Snapshot | None:
+    """Return the newest state of a branch that is cached, if it has all states that were read.
+
+    It may miss commits that none of the readers can know of. None if storage has to be read.
+    """
+    read = [snapshot for snapshot in seen if snapshot is not None]
+    lineages = {snapshot.lineage_id for snapshot in read}
+    if not read or len(read) < len(seen) or len(lineages) > 1:
+        return None
+    state = manifest.lineage(read[0].lineage_id).cached_state
+    if state is None or state.version < max(snapshot.manifest_version for snapshot in read):
+        return None
+    return _snapshot(manifest, read[0].branch, read[0].lineage_id, state)
+
+
 def snapshot_at_version(manifest: Manifest, version: int, branch_name: str = MAIN) -> Snapshot:
     """Return the state of a branch at a manifest version, from history if that was removed."""
     branch, state = manifest.head_state(branch_name)
@@ -76,13 +90,14 @@ def snapshot_at_version(manifest: Manifest, version: int, branch_name: str = MAI
     except VersionReclaimed:
         if not 1 <= version < state.version:
             raise
-    commits = read_commits(manifest.history_states(state))
-    for commit_id in first_parents(commits, state.head.commit_id):
-        row = commits[commit_id]
-        # An inherited commit is the state of the branch before its first own commit.
-        if row.lineage_id != branch.lineage_id or row.commit.manifest_version <= version:
-            return _snapshot_from_history(manifest, branch.name, state, row, version)
-    raise GraphCorrupt(f"branch '{branch.name}' has no history at manifest version {version}")
+    place = newest_own_commit(state, lambda row: row.commit.manifest_version <= version)
+    if place is None:  # the state of the branch before its first own commit
+        log = CommitLog(manifest.history_states(state))
+        line = (log[commit_id] for commit_id in first_parents(log, state.head.commit_id))
+        row = next(row for row in line if row.lineage_id != branch.lineage_id)
+    else:
+        row, _ = place
+    return _snapshot_from_history(manifest, branch.name, state, row, version)
 
 
 def snapshot_of_commit(manifest: Manifest, commit_id: str) -> Snapshot:
@@ -112,6 +127,7 @@ def _before_group_end(state: LineageState, row: CommitRow) -> LineageState:
         commit_id=row.commit.id,
         datasets={**state.head.datasets, **{entry.key: entry for entry in row.state}},
         created_at=row.commit.created_at,
+        generation=row.generation,
     )
     return replace(state, head=head)
 
@@ -120,47 +136,78 @@ def _snapshot_from_history(
     manifest: Manifest, name: str, holder: LineageState, row: CommitRow, version: int
 ) -> Snapshot:
     """Return the state of a commit from the history of a lineage that descends from it."""
-    datasets = datasets_at_commit(manifest.history_states(holder), row.commit.id)
-    older = replace(_state_at(holder, row.commit, datasets), version=version)
-    return _snapshot(manifest, name, holder.lineage.lineage_id, older)
+    snapshot = snapshot_in_history(manifest, tuple(manifest.history_states(holder)), row)
+    return replace(snapshot, branch=name, manifest_version=version)
 
 
-def _state_at(holder: LineageState, commit: Commit, datasets: DatasetEntries) -> LineageState:
+def snapshot_in_history(
+    manifest: Manifest, states: Sequence[LineageState], row: CommitRow
+) -> Snapshot:
+    """Return the state of a commit from lineages, of which the first descends from it."""
+    older = _state_at(states[0], row, datasets_at_commit(states, row))
+    return _snapshot(manifest, row.commit.branch, states[0].lineage.lineage_id, older)
+
+
+def _state_at(holder: LineageState, row: CommitRow, datasets: DatasetEntries) -> LineageState:
     """Return the state that a lineage has at a commit of its history."""
+    commit = row.commit
     head = Head(
         commit_id=commit.id,
         schema_hash=commit.schema_hash,
         datasets=datasets,
         ancestor_lineages=holder.head.ancestor_lineages,
         created_at=commit.created_at,
+        generation=row.generation,
     )
     return replace(holder, version=commit.manifest_version, head=head)
 
 
 def first_parent_snapshots(
-    manifest: Manifest,
-    name: str,
-    holder: LineageState,
-    history: CommitHistory,
-    commit_ids: Sequence[CommitId],
-) -> list[Snapshot]:
-    """Return the states of commits on one line of first parents, the oldest first."""
-    datasets = (dict(entries) for entries in datasets_at_commits(history, reversed(commit_ids)))
-    pairs = zip((history.commits[id_].commit for id_ in commit_ids), datasets, strict=True)
-    states = (_state_at(holder, commit, entries) for commit, entries in pairs)
-    return [_snapshot(manifest, name, holder.lineage.lineage_id, state) for state in states]
+    manifest: Manifest, name: str, holder: LineageState, rows: Sequence[CommitRow], log: CommitLog
+) -> Iterator[Snapshot]:
+    """Yield the states of consecutive commits on a line of first parents, the oldest first."""
+    if not all(row.generation for row in rows):
+        log.read_all()
+    changes = log.dataset_changes()
+    entries = datasets_at_commit(manifest.history_states(holder), rows[0])
+    for row in rows:
+        changes.apply(row.commit.id, entries)
+        state = _state_at(holder, row, dict(entries))
+        yield _snapshot(manifest, name, holder.lineage.lineage_id, state)
 
 
 def snapshot_at_time(manifest: Manifest, instant: datetime, branch_name: str) -> Snapshot:
     """Return the state of a branch at a time; a time without a zone is UTC."""
     when = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
     _, state = manifest.head_state(branch_name)
-    commits = read_commits(manifest.history_states(state))
-    for commit_id in first_parents(commits, state.head.commit_id):
-        if commits[commit_id].commit.created_at <= when:
-            return snapshot_of_commit(manifest, commit_id)
+    row = _commit_at_time(manifest, state, when)
+    if row is not None:
+        return snapshot_of_commit(manifest, row.commit.id)
     message = f"branch '{branch_name}' has no commit at or before {when.isoformat()}"
     raise NotFound(message, code="target_not_found", target=when.isoformat())
+
+
+def _commit_at_time(manifest: Manifest, state: LineageState, when: datetime) -> CommitRow | None:
+    """Return the newest commit on the first-parent line of a head at or before a time."""
+    unordered = False
+
+    def reaches(row: CommitRow) -> bool:
+        nonlocal unordered
+        unordered |= not row.generation
+        return row.commit.created_at <= when
+
+    place = newest_own_commit(state, reaches)
+    if not unordered and (place is not None or state.lineage is manifest.main):
+        return None if place is None else place[0]
+    # The commit was inherited, or an older release may have stamped it before its parent.
+    log = CommitLog(manifest.history_states(state))
+    for commit_id in first_parents(log, state.head.commit_id):
+        row = log[commit_id]
+        if row.commit.created_at <= when:
+            return row
+        if row.generation and row.lineage_id in (None, *state.head.ancestor_lineages):
+            return _commit_at_time(manifest, manifest.lineage(row.lineage_id).state(), when)
+    return None
 
 
 def _snapshot(

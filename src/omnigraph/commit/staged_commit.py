@@ -93,8 +93,9 @@ class StagedCommit:
     announced since, or if it is None, files are checked before publishing. `read_schema` is the
     accepted schema the writer used; publishing fails if it has changed. `reads` are datasets the
     writer only read: they must not have changed either. `history` are rows of commits this one
-    descends from through a merged parent. `last_cleanup` is the last announced cleanup when shared
-    files of other branches were known to be kept. `known_id` means that the ID may have been
+    descends from through a merged parent, whose generation is `merged_generation`: those that the
+    lineage did not hold at `history_version`. `last_cleanup` is the last announced cleanup when
+    shared files of other branches were known to be kept. `known_id` means that the ID may have been
     published or fenced before, because another process knows it. `footprint` is what it changes;
     `requirements` is what it relies on, None for the versions of the datasets it read and changes.
     """
@@ -110,7 +111,9 @@ class StagedCommit:
     counts: Mapping[str, Counts] = field(default_factory=dict)
     if_commit: CommitId | None = None
     merged_parents: tuple[CommitId, ...] = ()
+    merged_generation: int = 0
     history: tuple[NewManifestRow, ...] = ()
+    history_version: int = 0
     last_cleanup: str | None = None
     known_id: bool = False
     began: str | None = None

@@ -10,7 +10,8 @@ from omnigraph.changes.commit_changes import CommitChangesPage, Limits, read_com
 from omnigraph.changes.feed import FeedPage, FeedRequest, poll
 from omnigraph.changes.model import ChangeFilter
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
-from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
+from omnigraph.commit.commit_log import CommitLog, find_divergence, newest_first
+from omnigraph.commit.history import find_commit
 from omnigraph.commit.model import Branch, Commit, CommitId, Tag
 from omnigraph.commit.snapshot import SnapshotRef, apply_scope_to_commit, head_snapshot
 from omnigraph.errors import InvalidInput
@@ -82,8 +83,8 @@ class Commits(CommitsApi[GraphContext, SnapshotRef]):
         sight = self._context.gate.check(PolicyAction.READ, name.strip())
         snapshot = head_snapshot(self._context.manifest, name)
         state = self._context.manifest.lineage(snapshot.lineage_id).state()
-        commits = read_commits(self._context.manifest.history_states(state))
-        ordered = newest_first(commits, snapshot.commit_id)
+        log = CommitLog(self._context.manifest.history_states(state))
+        ordered = newest_first(log, snapshot.commit_id)
         selected = (commit for commit in ordered if actor is None or commit.actor == actor)
         return [apply_scope_to_commit(commit, sight) for commit in islice(selected, limit)]
 
@@ -102,8 +103,8 @@ class Commits(CommitsApi[GraphContext, SnapshotRef]):
         manifest = self._context.manifest
         states = [self._context.snapshot(target) for target in (one, other)]
         heads = [manifest.lineage(state.lineage_id).state() for state in states]
-        commits = read_commits(state for head in heads for state in manifest.history_states(head))
-        return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))
+        log = CommitLog(state for head in heads for state in manifest.history_states(head))
+        return tuple(find_divergence(log, states[0].commit_id, states[1].commit_id).bases)
 
 
 class Changes(ChangesApi[GraphContext, SnapshotRef]):

@@ -18,15 +18,15 @@ from typing import Any
 
 from omnigraph.commit.branches import finish_branch_deletions, remove_lineage
 from omnigraph.commit.cleanup_lease import STORE_CLOCK_TOLERANCE, CleanupLease
+from omnigraph.commit.commit_log import newest_first
 from omnigraph.commit.history import (
     add_versions,
     dataset_paths,
     datasets_at_commits,
-    newest_first,
     read_history,
 )
 from omnigraph.commit.intent_log import IntentLog
-from omnigraph.commit.lineage import LineageState
+from omnigraph.commit.lineage import MIN_VERSION_AGE_IN_BUCKET, LineageState
 from omnigraph.commit.lineage_maintenance import remove_old_versions
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
@@ -374,6 +374,8 @@ def _sweep_lineages(manifest: Manifest, before: datetime, lease: CleanupLease | 
     """
     if lease is not None:
         finish_branch_deletions(manifest)
+    if not manifest.location.is_local:
+        before = min(before, manifest.objects.now() - MIN_VERSION_AGE_IN_BUCKET)
     unnamed = manifest.stored_lineages() - manifest.named_lineages()
     removed = 0
     for lineage_id in sorted(unnamed):

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from omnigraph.catalog import IncarnationId, TypeId, identity_text
+from omnigraph.commit.commit_log import ancestors
 from omnigraph.commit.history import (
     CommitHistory,
     add_versions,
-    ancestors,
     dataset_paths,
     datasets_at_commits,
     read_history,

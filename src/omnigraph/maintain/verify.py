@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.commit.commit_log import ancestors, datasets_at_commit
 from omnigraph.commit.history import (
-    ancestors,
     dataset_paths,
-    datasets_at_commit,
     datasets_at_commits,
     find_commit,
     read_history,
@@ -163,10 +162,9 @@ def _check_tag(
 ) -> Iterator[IntegrityProblem]:
     where = f"tag {tag.name}"
     try:
-        _, state = find_commit(manifest, tag.commit_id)
-        yield from versions.check(
-            where, state, datasets_at_commit(manifest.history_states(state), tag.commit_id)
-        )
+        row, state = find_commit(manifest, tag.commit_id)
+        datasets = datasets_at_commit(manifest.history_states(state), row)
+        yield from versions.check(where, state, datasets)
     except NotFound:
         yield IntegrityProblem(where, "its commit was on a deleted branch", harmless=True)
     except OmniError as error:

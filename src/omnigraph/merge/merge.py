@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from omnigraph.commit.cleanup_lease import is_safe_from_cleanup
-from omnigraph.commit.history import find_commit, missing_history
+from omnigraph.commit.commit_log import CommitLog
+from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.commit.staged_commit import StagedCommit
@@ -70,24 +72,26 @@ class _MergeRun:
         self._request = request
         self._source = source
         self._options = options
-        target = head_snapshot(manifest, request.branch)
-        self._lines = CommitGraph.of(manifest, source, target)
-        self._history = missing_history(manifest, source, target)
+        self._history: tuple[NewManifestRow, ...] = ()
+        self._history_version = 0
         self._source_delta = SourceDelta(source)
         self._last_cleanup = ""
-        self._evolved = EvolvedTarget(target, target)
+        self._evolved = EvolvedTarget(source, source)
         self.outcome = MergeOutcome.MERGED
 
     def bring(self, committed: CommittedState) -> ChangeSet:
         """Return what becomes of the newest state of the target."""
         manifest, source, target = self._manifest, self._source, committed.snapshot
-        lines = self._lines.extended_to(target)
-        bases = lines.bases(source.commit_id, target.commit_id)
+        lines = CommitGraph.of(manifest, source, target)
+        diverged = lines.divergence(source.commit_id, target.commit_id)
+        bases = lines.snapshots(diverged.bases)
         if not bases:
             message = f"{source.branch} and {target.branch} have no history in common"
             raise InvalidInput(message, code="no_merge_base")
         if bases[0].commit_id == source.commit_id:
             raise _AlreadyUpToDate
+        self._history = lines.missing_history(diverged.only_one)
+        self._history_version = target.manifest_version
         forward = bases[0].commit_id == target.commit_id
         self.outcome = MergeOutcome.FAST_FORWARD if forward else MergeOutcome.MERGED
         self._last_cleanup = target.head.last_cleanup
@@ -119,9 +123,13 @@ class _MergeRun:
 
     def complete(self, staged: StagedCommit) -> StagedCommit:
         """Say where the changes come from, and what the schema becomes."""
-        parents = (self._source.commit_id,)
         staged_merge = replace(
-            staged, merged_parents=parents, history=self._history, last_cleanup=self._last_cleanup
+            staged,
+            merged_parents=(self._source.commit_id,),
+            merged_generation=self._source.head.generation,
+            history=self._history,
+            history_version=self._history_version,
+            last_cleanup=self._last_cleanup,
         )
         return self._evolved.complete(self._manifest, staged_merge)
 
@@ -163,7 +171,7 @@ def _apply_commit(
 ) -> MergeResult:
     """Do on a branch to entities what happened between two states."""
     base, source = states
-    lines, source_delta = CommitGraph(manifest, source, {}), SourceDelta(source)
+    lines, source_delta = CommitGraph(manifest, CommitLog(())), SourceDelta(source)
 
     def bring(committed: CommittedState) -> ChangeSet:
         return MergeChanges(

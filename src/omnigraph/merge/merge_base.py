@@ -6,18 +6,20 @@ base, entity by entity; where that is a conflict itself, there is no base.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog import AcceptedType
-from omnigraph.commit.history import extend_commits, merge_bases, read_commits
+from omnigraph.commit.commit_log import CommitLog, Divergence, find_divergence
+from omnigraph.commit.history import missing_history
+from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.manifest_rows import CommitRow
+from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.commit.model import CommitId, Snapshot
-from omnigraph.commit.snapshot import snapshot_of_commit
+from omnigraph.commit.snapshot import snapshot_in_history
 from omnigraph.dataset_view import DatasetView
 from omnigraph.merge.conflict_rules import MergeVerdict, classify_rows
 from omnigraph.merge.three_way_rows import AlignedRows, compare_three_ways, to_target_schema
@@ -46,31 +48,35 @@ def read_entities(
 
 @dataclass(frozen=True, slots=True)
 class CommitGraph:
-    """The history two states share."""
+    """The history of two states, as far back as they differ."""
 
     manifest: Manifest
-    source: Snapshot
-    commits: Mapping[CommitId, CommitRow]
+    commits: CommitLog
+    target: tuple[LineageState, ...] = ()
 
     @classmethod
     def of(cls, manifest: Manifest, source: Snapshot, target: Snapshot) -> CommitGraph:
-        """Read the history of both."""
-        states = [manifest.lineage(snapshot.lineage_id).state() for snapshot in (source, target)]
-        commits = read_commits(s for state in states for s in manifest.history_states(state))
-        return cls(manifest, source, commits)
+        """Return the history of both; it is read when it is needed."""
+        states: dict[str | None, LineageState] = {}
+        for snapshot in (source, target):
+            state = states.get(snapshot.lineage_id)
+            state = state or manifest.lineage(snapshot.lineage_id).state()
+            history = tuple(manifest.history_states(state))
+            states |= {holder.lineage.lineage_id: holder for holder in history}
+        return cls(manifest, CommitLog(states.values()), history)
 
-    def extended_to(self, target: Snapshot) -> CommitGraph:
-        """Return the same with what the target has got since."""
-        state = self.manifest.lineage(target.lineage_id).state()
-        commits = extend_commits(self.commits, state)
-        if commits is None:
-            return CommitGraph.of(self.manifest, self.source, target)
-        return CommitGraph(self.manifest, self.source, commits)
+    def divergence(self, one: CommitId, other: CommitId) -> Divergence:
+        """Return the best common ancestors of two commits, and what only one of them has."""
+        return find_divergence(self.commits, one, other)
 
-    def bases(self, one: CommitId, other: CommitId) -> tuple[Snapshot, ...]:
-        """Return the best common ancestors of two commits."""
-        ancestors = merge_bases(self.commits, one, other)
-        return tuple(snapshot_of_commit(self.manifest, commit_id) for commit_id in ancestors)
+    def snapshots(self, commit_ids: Iterable[CommitId]) -> tuple[Snapshot, ...]:
+        """Return the states of commits."""
+        rows = (self.commits[commit_id] for commit_id in commit_ids)
+        return tuple(snapshot_in_history(self.manifest, self.target, row) for row in rows)
+
+    def missing_history(self, commit_ids: set[CommitId]) -> tuple[NewManifestRow, ...]:
+        """Return the history rows of commits that the target does not hold."""
+        return missing_history(self.commits, commit_ids, self.target)
 
     def common(
         self, bases: Sequence[Snapshot], shape: RowSchema, ids: pa.Array
@@ -80,7 +86,8 @@ class CommitGraph:
         undecided = np.zeros(len(ids), np.bool_)
         for other in bases[1:]:
             theirs = read_entities(self.manifest, other, shape, ids)
-            older = self.bases(bases[0].commit_id, other.commit_id)
+            diverged = self.divergence(bases[0].commit_id, other.commit_id)
+            older = self.snapshots(diverged.bases)
             base, unknown = self.common(older, shape, ids) if older else (rows, ~rows.same(theirs))
             rows, torn = _merge_base_rows(base, rows, theirs)
             undecided |= torn | (unknown & ~rows.same(theirs))

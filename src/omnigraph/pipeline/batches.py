@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from omnigraph.commit.history import first_parents, read_commits
+from omnigraph.commit.commit_log import CommitLog, first_parents
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import OmniError
@@ -134,7 +134,7 @@ def last_batch(manifest: Manifest, branch: str, stream: str) -> int:
     """Return the number of the newest batch of a stream on a branch; -1 when there is none."""
     snapshot = head_snapshot(manifest, branch)
     state = manifest.lineage(snapshot.lineage_id).state()
-    commits = read_commits(manifest.history_states(state))
+    commits = CommitLog(manifest.history_states(state))
     for commit_id in first_parents(commits, snapshot.commit_id):
         commit = commits[commit_id].commit
         match = _BATCH.fullmatch(commit.message or "") if commit.operation == STREAM else None

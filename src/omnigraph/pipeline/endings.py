@@ -10,7 +10,8 @@ from contextlib import suppress
 import pyarrow.parquet as pq
 
 from omnigraph.commit.branches import delete_branch
-from omnigraph.commit.history import ancestors, find_commit, read_commits
+from omnigraph.commit.commit_log import ancestors
+from omnigraph.commit.history import find_commit, read_commits
 from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Snapshot

@@ -22,7 +22,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.publish import find_published, publish_group
 from omnigraph.commit.rebase import footprints_since
-from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.snapshot import head_snapshot, recent_snapshot
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset
 from omnigraph.dataset_view import StagedView
 from omnigraph.errors import (
@@ -97,7 +97,8 @@ def _lead(manifest: Manifest, branch: str, waiting: Sequence[QueuedGroupChange])
     """Publish a group of the waiting changes; those that do not fit in stay undone."""
     waiting = _settle(manifest, branch, waiting)
     try:
-        snapshot = head_snapshot(manifest, branch)
+        seen = [queued.change.seen for queued in waiting]
+        snapshot = recent_snapshot(manifest, seen) or head_snapshot(manifest, branch)
     except OmniError as error:
         for queued in waiting:
             queued.fail(error)
@@ -241,7 +242,8 @@ class _Group:
         try:
             staged = self._stage()
             lineage = self.manifest.lineage(self.snapshot.lineage_id)
-            commits = publish_group(lineage, self.snapshot.branch, staged)
+            version = self.snapshot.manifest_version
+            commits = publish_group(lineage, self.snapshot.branch, staged, version)
         except _RETRYABLE as error:
             self._refuse_overlapping(error)
         except OutcomeUnknown as error:

@@ -205,7 +205,8 @@ def _publish(
     # A load without a single row is a commit, as it is in the original.
     always, again = options.always or changes.is_empty, options.mode is not WriteMode.OVERWRITE
     small = again and not always
-    change = PendingChange(request, prepare, lambda: again, always=always, small=small)
+    seen = source if source.branch == request.branch.strip() else None
+    change = PendingChange(request, prepare, lambda: again, always=always, small=small, seen=seen)
     return apply_changes(manifest, change)
 
 

@@ -61,7 +61,7 @@ class PendingChange:
     `prepare` makes the change of a state. `again` says whether it may be prepared again after
     another commit has changed what it relies on. With `always`, even nothing is a commit.
     `complete` adds what a staged commit says beyond its change. A `small` change may be one of a
-    group.
+    group. `seen` is the state of the branch that the caller has read.
     """
 
     request: WriteRequest
@@ -70,6 +70,7 @@ class PendingChange:
     always: bool = False
     complete: Callable[[StagedCommit], StagedCommit] | None = None
     small: bool = False
+    seen: Snapshot | None = None
     commit_id: CommitId = field(default_factory=new_commit_id)
     began: str | None = None
     """The last cleanup announced when the first files were staged, which later attempts may use."""

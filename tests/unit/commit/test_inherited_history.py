@@ -140,5 +140,5 @@ def test_schema_row_of_a_new_lineage_is_the_one_it_came_from(graph):
     states = [
         graph._manifest.lineage(lineage_id).state() for lineage_id in (None, branch.lineage_id)
     ]
-    main, side = (state.row(key).row for state in states)
+    main, side = (state.row(key) for state in states)
     assert main == side

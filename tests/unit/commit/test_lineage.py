@@ -56,7 +56,7 @@ def test_published_state_needs_no_reading_back(graph):
 
 def test_row_is_found_by_its_key(graph):
     state = graph._manifest.main.state()
-    assert state.row(f"commit:{state.head.commit_id}").row["object_type"] == "graph_commit"
+    assert state.row(f"commit:{state.head.commit_id}")["object_type"] == "graph_commit"
     assert state.row("commit:o'brien") is None
 
 

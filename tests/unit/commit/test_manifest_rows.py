@@ -11,6 +11,7 @@ from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.manifest_rows import (
     FORMAT_VERSION_KEY,
     MANIFEST_SCHEMA,
+    CommitRow,
     branch_row,
     commit_row,
     head_row,
@@ -80,10 +81,19 @@ def test_head_is_read_as_it_was_written(head):
     assert read_head(through_arrow(head_row(head, 7))) == head
 
 
-@given(commits, st.none() | ids, st.booleans())
-def test_commit_is_read_as_it_was_written(commit, lineage_id, aborted):
-    found = read_commit(through_arrow(commit_row(commit, lineage_id, aborted=aborted)))
-    assert (found.commit, found.lineage_id, found.aborted) == (commit, lineage_id, aborted)
+@given(
+    st.builds(
+        CommitRow,
+        commits,
+        st.none() | ids,
+        aborted=st.booleans(),
+        state=st.none() | st.lists(entries).map(tuple),
+        generation=st.integers(0, 2**40),
+        datasets=st.none() | st.lists(entries).map(tuple),
+    )
+)
+def test_commit_is_read_as_it_was_written(row):
+    assert read_commit(through_arrow(commit_row(row))) == row
 
 
 @given(entries, ids)

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.history import datasets_at_commit
+from omnigraph.commit.commit_log import datasets_at_commit
+from omnigraph.commit.history import find_commit
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
 from omnigraph.commit.lineage_maintenance import remove_old_versions
 from omnigraph.commit.snapshot import resolve_snapshot, snapshot_at_version
@@ -221,7 +222,10 @@ def test_every_commit_refolds_to_what_its_head_was(graph):
             )
             assert shown.head.commit_id == commit.id
             assert (
-                datasets_at_commit(graph._manifest.history_states(state), commit.id)
+                datasets_at_commit(
+                    graph._manifest.history_states(state),
+                    find_commit(graph._manifest, commit.id)[0],
+                )
                 == shown.head.datasets
             )
     assert entry.key not in graph._manifest.head_state("side")[1].head.datasets

@@ -44,7 +44,7 @@ def damage(graph):
 def swap(graph, head=None, rows=(), stale=(), branch="main"):
     """Change rows of the manifest behind everybody's back."""
     state = graph._manifest.head_state(branch)[1]
-    found = [state.row(key) for key in stale]
+    found = [state.rows(f"object_id = '{key}'")[0] for key in stale]
     new = replace(state.head, **(head or {}))
     state.lineage.swap(state, new, [row(state) for row in rows], found)
 
@@ -143,7 +143,7 @@ def test_manifest_row_that_stands_twice_is_found(graph):
     commit = graph.commits.list()[0]
 
     def again(state):
-        return NewManifestRow(**state.row(f"commit:{commit.id}").row)
+        return NewManifestRow(**state.row(f"commit:{commit.id}"))
 
     swap(graph, rows=[again])
     assert damage(graph) == [("branch main", f"manifest row commit:{commit.id} exists 2 times")]

@@ -1,12 +1,14 @@
-"""Walking the commit graph: decided by parents, never by time; checked against naive models."""
+"""Traversals of the commit graph: by parents, never by time; checked against naive models."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.commit.history import ancestors, merge_bases, newest_first
+from omnigraph.commit.commit_log import ancestors, find_divergence, newest_first
 from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import Commit
 from omnigraph.errors import GraphCorrupt
@@ -14,9 +16,14 @@ from omnigraph.errors import GraphCorrupt
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def dag(parents, minutes=None):
+def dag(parents, minutes=None, without_generation=""):
     """Make commits named by one character each; time runs as given, else as they are listed."""
     clock = minutes or {name: index for index, name in enumerate(parents)}
+    generations = dict.fromkeys(without_generation, 0)
+    for name in parents:
+        generations.setdefault(
+            name, 1 + max((generations.get(p, 0) for p in parents[name]), default=0)
+        )
     return {
         name: CommitRow(
             Commit(
@@ -30,7 +37,7 @@ def dag(parents, minutes=None):
                 manifest_version=1,
             ),
             None,
-            False,
+            generation=generations[name],
         )
         for name, of in parents.items()
     }
@@ -94,14 +101,14 @@ def test_start_that_is_not_here_is_corruption():
     ids=["same", "ancestor", "fork", "merged", "criss-cross", "unrelated", "criss-cross, merged"],
 )
 def test_best_common_ancestors(parents, one, other, bases):
-    assert merge_bases(dag(parents), one, other) == bases
-    assert merge_bases(dag(parents), other, one) == bases
+    assert find_divergence(dag(parents), one, other).bases == bases
+    assert find_divergence(dag(parents), other, one).bases == bases
 
 
 def test_long_line_has_its_merge_base_found_at_once():
     names = [chr(1000 + n) for n in range(20_000)]
     commits = dag(dict(zip(names, ["", *names], strict=False)))
-    assert merge_bases(commits, names[-1], names[15_000]) == [names[15_000]]
+    assert find_divergence(commits, names[-1], names[15_000]).bases == [names[15_000]]
 
 
 # --- models ------------------------------------------------------------------------------------
@@ -117,7 +124,24 @@ def dags(draw):
         chosen = st.lists(st.sampled_from(known), unique=True, max_size=2) if known else st.just([])
         parents[name] = "".join(draw(chosen))
     minutes = {name: draw(st.integers(0, 5)) for name in names}
-    return dag(parents, minutes)
+    return dag(parents, minutes, names[: draw(st.integers(0, len(names)))])
+
+
+class CountedReads(dict):
+    """Commits that note which of them were read."""
+
+    def __init__(self, commits):
+        super().__init__(commits)
+        self.read = set()
+
+    def __getitem__(self, name):
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name):
+        if name not in self:
+            return None
+        return self[name]
 
 
 def reachable(commits, name):
@@ -143,12 +167,44 @@ def test_no_commit_comes_before_a_child_of_it(commits, data):
 
 
 @given(dags(), st.data())
+def test_order_does_not_depend_on_generations(commits, data):
+    start = data.draw(st.sampled_from(sorted(commits)))
+    without = {name: replace(row, generation=0) for name, row in commits.items()}
+    assert order(commits, start) == order(without, start)
+
+
+@given(dags(), st.data())
 def test_merge_bases_are_the_maximal_common_ancestors(commits, data):
     one, other = (data.draw(st.sampled_from(sorted(commits))) for _ in range(2))
-    common = reachable(commits, one) & reachable(commits, other)
+    first, second = reachable(commits, one), reachable(commits, other)
+    common = first & second
     maximal = {
         name
         for name in common
         if not any(name in reachable(commits, later) for later in common - {name})
     }
-    assert merge_bases(commits, one, other) == sorted(maximal, reverse=True)
+    divergence = find_divergence(commits, one, other)
+    assert divergence.bases == sorted(maximal, reverse=True)
+    assert (divergence.only_one, divergence.only_other) == (first - common, second - common)
+
+
+# --- how much is read --------------------------------------------------------------------------
+
+
+def long_line(length):
+    names = [f"{n:06}" for n in range(length)]
+    parents = [(), *((name,) for name in names)]
+    return names, CountedReads(dag(dict(zip(names, parents, strict=False))))
+
+
+def test_newest_commits_are_listed_without_reading_the_others():
+    names, commits = long_line(2_000)
+    newest = [commit.id for commit in islice(newest_first(commits, names[-1]), 3)]
+    assert newest == names[:-4:-1]
+    assert commits.read <= set(names[-5:])
+
+
+def test_merge_base_is_found_without_reading_what_is_below_it():
+    names, commits = long_line(2_000)
+    assert find_divergence(commits, names[-1], names[-10]).bases == [names[-10]]
+    assert commits.read <= set(names[-12:])
