@@ -78,6 +78,7 @@ invalid | invalid | A name, address or option is invalid.
 not_found | not_found | The named object, or the route, does not exist.
 already_exists | conflict | The object to create exists already.
 internal | internal | The server failed; its log has the details under the request ID.
+timeout_invalid | invalid | A timeout is not a number of seconds from 0 on.
 text_invalid | invalid | A text has an unpaired surrogate and cannot be encoded as UTF-8.
 limit_invalid | invalid | A limit or page size is out of range.
 limit_negative | invalid | `limit` or `offset` of a query is negative.

@@ -324,7 +324,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
             self._context.gate.check(PolicyAction.BRANCH_MERGE, source, target_branch)
         if deletes:
             self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=source)
-        request = self._context.merge_request("merge", target.branch, target.message)
+        request = self._context.merge_request("merge", *target)
         options = _merge_options(call)
         result = merge(self._manifest, request, head_snapshot(self._manifest, source), options)
         if not deletes:
@@ -345,7 +345,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         self._context.gate.check(PolicyAction.CHANGE, self._context.branch(target.branch))
         if operation == "cherry_pick":
             self._context.commit_sight(commit)
-        request = self._context.merge_request(operation, target.branch, target.message)
+        request = self._context.merge_request(operation, *target)
         apply = revert if operation == "revert" else cherry_pick
         return apply(self._manifest, request, commit, _merge_options(call))
 

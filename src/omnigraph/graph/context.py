@@ -15,7 +15,7 @@ from omnigraph.plan import MutationPlan, ReadPlan, compile_query
 from omnigraph.policy import ALL_TYPES, PolicyAction, TypeScope
 from omnigraph.policy.authorization import ALLOW_ALL, Authorizer
 from omnigraph.query.engine import Engine
-from omnigraph.write.request import WriteRequest
+from omnigraph.write.request import DEFAULT_TIMEOUT_SECONDS, WriteRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +122,25 @@ class GraphContext:
         branch: str | None,
         message: str | None,
         if_commit: str | None = None,
+        timeout: float | None = None,
     ) -> WriteRequest:
         """Allow to change a branch; return what the write says about itself."""
         rights = self.gate.change_rights(self.branch(branch))
-        return replace(self.request(operation, branch, message, if_commit), rights=rights)
+        request = self.request(operation, branch, message, if_commit, timeout)
+        return replace(request, rights=rights)
 
     def merge_request(
-        self, operation: str, branch: str | None, message: str | None
+        self,
+        operation: str,
+        branch: str | None,
+        message: str | None,
+        if_commit: str | None = None,
+        timeout: float | None = None,
     ) -> WriteRequest:
         """Return what a write says about itself that brings changes made elsewhere."""
         rights = self.gate.merge_rights(self.branch(branch))
-        return replace(self.request(operation, branch, message), rights=rights)
+        request = self.request(operation, branch, message, if_commit, timeout)
+        return replace(request, rights=rights)
 
     def pipeline_request(
         self, operation: str, branch: str | None, message: str | None
@@ -155,6 +163,7 @@ class GraphContext:
         branch: str | None,
         message: str | None,
         if_commit: str | None = None,
+        timeout: float | None = None,
     ) -> WriteRequest:
         """Return what a write says about itself, once it is allowed."""
         self.require_writable()
@@ -166,6 +175,7 @@ class GraphContext:
             if_commit=CommitId(if_commit) if if_commit is not None else None,
             external_blobs=self.external_blobs,
             embedder=self.engine.embedder,
+            timeout=DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,
         )
 
     def require_writable(self) -> None:

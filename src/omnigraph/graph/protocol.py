@@ -61,11 +61,15 @@ class QueryCall(Generic[_StateT]):
 
 
 class CommitOptions(NamedTuple):
-    """The branch to commit to (the current one by default), the message, the expected commit."""
+    """The branch to commit to (the current one by default), the message, the expected commit.
+
+    `timeout` is how many seconds to wait for other writers, 30 by default.
+    """
 
     branch: str | None
     message: str | None
     if_commit: str | None = None
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,15 +264,16 @@ class SchemaApi(GraphPart[_ContextT, _StateT]):
         message: str | None = None,
         dry_run: bool = False,
         progress: ProgressListener | None = None,
+        timeout: float | None = None,
     ) -> SchemaResult:
         """Apply a schema, as one commit.
 
         `text` is `.pg` text, or the path of a file with it. Dropped data stays readable in older
         states, unless `allow_data_loss` is set, which removes it. With `dry_run`, everything is
-        checked and nothing changed.
+        checked and nothing changed. It waits `timeout` seconds for other writers, by default 30.
         """
         options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
-        return self._apply(text, options, CommitOptions(branch, message))
+        return self._apply(text, options, CommitOptions(branch, message, timeout=timeout))
 
     @abstractmethod
     def _apply(
@@ -486,10 +491,14 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         branch: str | None = None,
         if_commit: str | None = None,
         message: str | None = None,
+        timeout: float | None = None,
     ) -> MutationResult:
-        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
+        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one.
+
+        It waits `timeout` seconds for other writers of the branch, by default 30.
+        """
         return self._mutate(
-            QueryCall(source, params, name), CommitOptions(branch, message, if_commit)
+            QueryCall(source, params, name), CommitOptions(branch, message, if_commit, timeout)
         )
 
     @abstractmethod
@@ -543,6 +552,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         progress: ProgressListener | None = None,
         engine: str = LOCAL_ENGINE,
         encoding: str | None = None,
+        timeout: float | None = None,
     ) -> LoadResult:
         """Load data as one commit.
 
@@ -556,6 +566,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         vectors of a known model. `engine` is `local`, or `spark`, which does the same on the
         running Spark session, or on one of this machine that it starts. `encoding` is that of CSV
         and NDJSON files, such as `latin-1`; without it they are UTF-8, and other bytes are refused.
+        `timeout` is how many seconds to wait for other writers of the branch, by default 30.
         """
         options = LoadOptions(
             mode=parse_load_mode(mode),
@@ -565,7 +576,8 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
             progress=progress,
             encoding=encoding,
         )
-        return self._load(data, options, CommitOptions(branch, message), vectors_from, engine)
+        target = CommitOptions(branch, message, timeout=timeout)
+        return self._load(data, options, target, vectors_from, engine)
 
     @abstractmethod
     def _load(
@@ -603,17 +615,19 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         resolve: str | Mapping[str, Any] | None = None,
         delete_branch: bool = False,
         message: str | None = None,
+        timeout: float | None = None,
     ) -> MergeResult:
         """Merge a branch into another, which then has its history; conflicts change nothing.
 
         `resolve` says who wins where both changed the same: `source`, `target`, or decisions by
         type and entity. `strict` does not merge different properties of one entity. `dry_run`
-        returns what would happen, conflicts included.
+        returns what would happen, conflicts included. It waits `timeout` seconds for other writers
+        of the target, by default 30.
         """
         call = MergeCall(
             dry_run=dry_run, strict=strict, resolve=resolve, delete_branch=delete_branch
         )
-        return self._merge(source.strip(), CommitOptions(into, message), call)
+        return self._merge(source.strip(), CommitOptions(into, message, timeout=timeout), call)
 
     @abstractmethod
     def _merge(self, source: str, target: CommitOptions, call: MergeCall) -> MergeResult: ...

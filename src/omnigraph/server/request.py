@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import re
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -172,7 +172,8 @@ class RequestContext:
     @property
     def session(self) -> GraphSession:
         """A new session of the caller on the graph of the path."""
-        return self.service.session(self.path("graph_id"), self.actor)
+        session = self.service.session(self.path("graph_id"), self.actor)
+        return replace(session, timeout=preferred_wait(self.request.headers.getlist("prefer")))
 
     def path(self, name: str) -> str:
         """Return a part of the path."""
@@ -290,3 +291,16 @@ def refuse_condition(request: Request, path: str) -> None:
 
 def _invalid_condition(message: str) -> InvalidInput:
     return InvalidInput(message, code="condition_invalid")
+
+
+# The header with the time that a write may wait for other writers.
+
+
+_WAIT = re.compile(r"wait\s*=\s*\"?(\d{1,9})\"?", re.IGNORECASE)
+
+
+def preferred_wait(values: Iterable[str]) -> float | None:
+    """Return the seconds of `Prefer: wait=…` (RFC 7240); other preferences are ignored."""
+    preferences = (part.strip() for value in values for part in value.split(","))
+    matches = (_WAIT.fullmatch(part.partition(";")[0].strip()) for part in preferences)
+    return next((float(match[1]) for match in matches if match is not None), None)

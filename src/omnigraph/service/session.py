@@ -77,13 +77,14 @@ class ServiceSession:
 class GraphSession:
     """One caller of one graph, for one request.
 
-    `snapshots` holds the states the request has resolved, so that its permission check and its
-    function read the same one.
+    `timeout` is how many seconds a write waits for other writers. `snapshots` holds the states the
+    request has resolved, so that its permission check and its function read the same one.
     """
 
     service: GraphService
     registered: RegisteredGraph
     actor: str | None
+    timeout: float | None = None
     snapshots: dict[tuple[str | None, str | None], Snapshot] = field(
         default_factory=dict, compare=False, repr=False
     )

@@ -46,6 +46,9 @@ class WriteRequest:
     timeout: float = DEFAULT_TIMEOUT_SECONDS
 
     def __post_init__(self) -> None:
+        if not 0 <= self.timeout < float("inf"):
+            message = f"a timeout is a number of seconds, not {self.timeout}"
+            raise InvalidInput(message, code="timeout_invalid")
         for word, text in (("an actor", self.actor), ("a message", self.message)):
             try:
                 (text or "").encode()

@@ -43,6 +43,7 @@ from omnigraph.service.client.resources import (
     RemoteTarget,
     filter_members,
     members,
+    prefer_wait,
     target_name,
 )
 from omnigraph.service.client.transport import RemoteCall
@@ -259,10 +260,13 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
             branch=self._branch(target.branch),
             message=target.message,
         )
+        text, headers = call.source, prefer_wait(target)
         if target.if_commit is None:
-            return read_mutation(members(self._context.call(mutate, request, text=call.source)))
-        conditional = wire.ConditionalChangeQuery(if_commit=target.if_commit, body=request)
-        return read_mutation(members(self._context.call(mutate_if, conditional, text=call.source)))
+            answer = self._context.call(mutate, request, text=text, headers=headers)
+        else:
+            conditional = wire.ConditionalChangeQuery(if_commit=target.if_commit, body=request)
+            answer = self._context.call(mutate_if, conditional, text=text, headers=headers)
+        return read_mutation(members(answer))
 
     def _set_blob(
         self, selector: tuple[str, str, str], data: bytes | None, target: CommitOptions
@@ -306,7 +310,8 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
                 raise InvalidInput(message, code="remote_unsupported")
             text = upload.content.decode("utf-8")
             ingest = wire.IngestRequest(data=text, branch=branch, from_=from_, mode=mode)
-            return read_load(members(self._context.call(load, ingest)))
+            answer = self._context.call(load, ingest, headers=prefer_wait(target))
+            return read_load(members(answer))
         if not isinstance(vectors_from, str | None):
             message = "a remote load names one model for all vectors (`vectors_from`)"
             raise InvalidInput(message, code="remote_unsupported")
@@ -320,7 +325,7 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
             vectors_from=vectors_from,
         )
         try:
-            headers = {"Content-Type": NDJSON}
+            headers = {"Content-Type": NDJSON, **prefer_wait(target)}
             return read_load(members(self._context.call(load_lines, request, headers=headers)))
         except ValidationFailed as error:
             raise upload.placed(error) from error
@@ -345,7 +350,8 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
             message=target.message,
             **asdict(call),
         )
-        return read_merge(members(self._context.call(merge_branches, request)))
+        answer = self._context.call(merge_branches, request, headers=prefer_wait(target))
+        return read_merge(members(answer))
 
     def _apply_commit(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import weakref
@@ -158,6 +159,11 @@ class RemoteAddress:
     def state(self, at: RemoteTarget | None) -> dict[str, str]:
         """Return the members of a request that name the state to read."""
         return {"branch": self.current_branch} if at is None else {"snapshot": target_name(at)}
+
+
+def prefer_wait(target: CommitOptions) -> dict[str, str]:
+    """Return the header that states how many seconds a write may wait for other writers."""
+    return {} if target.timeout is None else {"Prefer": f"wait={math.ceil(target.timeout)}"}
 
 
 def _query_values(value: object) -> list[str]:
@@ -342,7 +348,9 @@ class RemoteSchema(SchemaApi[RemoteAddress, RemoteTarget]):
             dry_run=options.dry_run,
             message=target.message,
         )
-        return read_schema_result(members(self._context.call(apply_schema, request, text=source)))
+        headers = prefer_wait(target)
+        answer = self._context.call(apply_schema, request, text=source, headers=headers)
+        return read_schema_result(members(answer))
 
     def diff(self, old: RemoteTarget, new: RemoteTarget) -> MigrationPlan:
         return self.plan(self.snapshot(new).schema_source, at=old)

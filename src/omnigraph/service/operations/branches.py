@@ -192,6 +192,7 @@ def merge_branches(
             strict=request.strict,
             resolve=request.resolve,
             delete_branch=request.delete_branch,
+            timeout=session.timeout,
             message=request.message,
         )
     return merge_output(result)

@@ -103,6 +103,7 @@ def _mutate(
             name=request.name,
             branch=branch,
             if_commit=if_commit,
+            timeout=session.timeout,
             message=request.message,
         )
     return to_answer(result.to_json(), wire.ChangeOutput)
@@ -225,6 +226,7 @@ def _load(
             message=request.message,
             partial=request.partial,
             vectors_from=request.vectors_from,
+            timeout=session.timeout,
         )
     return result.to_json()
 

@@ -93,6 +93,7 @@ def apply_schema(session: GraphSession, request: wire.SchemaApplyRequest) -> wir
             branch=branch_name(request.branch),
             allow_data_loss=request.allow_data_loss,
             message=request.message,
+            timeout=session.timeout,
             dry_run=request.dry_run,
         )
     uri = session.registered.graph.uri

@@ -26,6 +26,7 @@ class Scripted(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.script = deque(script)
         self.asked = []
+        self.preferences = []
 
     @property
     def url(self):
@@ -39,6 +40,7 @@ class Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         self.rfile.read(length)
         self.server.asked.append((self.command, self.path, self.headers.get("Authorization")))
+        self.server.preferences.append(self.headers.get("Prefer"))
         answer = self.server.script.popleft()
         if answer == HANG_UP:
             self.close_connection = True
@@ -222,3 +224,20 @@ def test_what_is_no_unicode_is_not_sent(call):
         transport.decoded(call, dict)
     assert caught.value.code == "text_invalid"
     transport.close()
+
+
+def test_timeout_of_a_write_is_sent_as_a_preference(scripted):
+    refusal = (409, {}, b'{"error": "busy", "code": "conflict"}')
+    writes = [
+        lambda graph, **timeout: graph.mutate('query q() { insert N { a: "b" } }', **timeout),
+        lambda graph, **timeout: graph.load(b'{"type": "N", "data": {}}', **timeout),
+        lambda graph, **timeout: graph.merge("side", **timeout),
+        lambda graph, **timeout: graph.schema.apply("node N { a: String }\n", **timeout),
+    ]
+    server, _ = scripted(*[refusal] * 8)
+    graph = connect(server.url, graph="g")
+    for write in writes:
+        for timeout in ({}, {"timeout": 1.5}):
+            with pytest.raises(og.OmniError):
+                write(graph, **timeout)
+    assert server.preferences == [None, "wait=2"] * 4
