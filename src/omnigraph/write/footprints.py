@@ -35,6 +35,7 @@ class ChangeKeys:
     required: set[int] = field(default_factory=set)
     types_written: set[TypeKey] = field(default_factory=set)
     types_required: set[TypeKey] = field(default_factory=set)
+    types_adjacent: set[TypeKey] = field(default_factory=set)
     is_whole: bool = False
 
     def add(self, image: ResolvedChange) -> None:
@@ -42,6 +43,7 @@ class ChangeKeys:
         shape = image.shape
         type_key = self._type_key(shape)
         self.types_written.add(type_key)
+        self.types_adjacent |= self._adjacent_types(shape)
         if image.change.replace or image.change.adopted is not None:
             self.is_whole = True
         if self.is_whole or image.rows.num_rows + image.replaced.num_rows > MAX_KEYS:
@@ -60,6 +62,16 @@ class ChangeKeys:
             self._add_ends(image, type_key)
         elif len(image.removed):
             self._add_removed_nodes(image)
+
+    def _adjacent_types(self, shape: RowSchema) -> set[TypeKey]:
+        """Return the node types at the ends of an edge type, or the edge types at a node type."""
+        definition, catalog = shape.definition, self.committed.snapshot.catalog
+        if isinstance(definition, EdgeType):
+            adjacent = [(TypeKind.NODE, name) for name in (definition.src, definition.dst)]
+        else:
+            adjacent = [(TypeKind.EDGE, edge.name) for edge in catalog.incident_edges(shape.name)]
+        shapes = (self.committed.row_schema(kind, name) for kind, name in adjacent)
+        return {self._type_key(adjacent_shape) for adjacent_shape in shapes}
 
     def _add_ends(self, image: ResolvedChange, edge: TypeKey) -> None:
         definition = image.shape.definition
@@ -102,7 +114,8 @@ class ChangeKeys:
     def requirements(self) -> Requirements:
         """Return what the change relies on."""
         if self.is_whole:
-            return Requirements(types=frozenset(self.types_written | self.types_required))
+            types = self.types_written | self.types_required | self.types_adjacent
+            return Requirements(types=frozenset(types))
         return Requirements(frozenset(self.required), frozenset(self.types_required))
 
 

@@ -361,3 +361,35 @@ def test_commits_to_other_types_do_not_matter(harbour, monkeypatch):
     made = mutate(harbour, "update Ship set { draught: 1.0 } where imo = 2")
     assert made.commit.parents == (harbour.commits.list(limit=2)[1].id,)
     assert len(read_state(harbour)["Note"]) == 1
+
+
+def interrupted_after_staging(monkeypatch, graph, statement):
+    """Let a writer on another machine change the graph after a large change was staged."""
+    monkeypatch.setattr(transaction, "commit_queue", lambda *_: CommitQueue())
+    other, real = og.open(graph.uri), transaction.stage_changes
+
+    def stage(*arguments):
+        staged = real(*arguments)
+        monkeypatch.setattr(transaction, "stage_changes", real)
+        mutate(other, statement)
+        return staged
+
+    monkeypatch.setattr(transaction, "stage_changes", stage)
+
+
+def test_an_overwrite_of_edges_is_refused_after_a_commit_deleted_a_node(harbour, monkeypatch):
+    interrupted_after_staging(monkeypatch, harbour, 'delete Port where code = "CCC"')
+    with pytest.raises(ExpectedVersionMismatch):
+        harbour.load({"CallsAt": [{"from": "3", "to": "CCC"}]}, mode="overwrite")
+    state = read_state(harbour)
+    assert "CCC" not in state["Port"]
+    assert all(edge["dst"] in state["Port"] for edge in state["CallsAt"].values())
+
+
+def test_an_overwrite_of_nodes_is_refused_after_a_commit_added_an_edge(harbour, monkeypatch):
+    mutate(harbour, 'insert Port { code: "EEE", city: "E" }')
+    interrupted_after_staging(monkeypatch, harbour, 'insert CallsAt { from: "3", to: "EEE" }')
+    with pytest.raises(ExpectedVersionMismatch):
+        harbour.load({"Port": PORTS}, mode="overwrite")
+    state = read_state(harbour)
+    assert all(edge["dst"] in state["Port"] for edge in state["CallsAt"].values())
