@@ -88,7 +88,7 @@ def work(assignment: Assignment) -> int:
 
 def _attempt(graph: og.Graph, chance: random.Random, name: str, log: Log) -> None:
     slug, version = f"shared-{chance.randrange(SHARED)}", chance.randrange(1 << 40)
-    kind = chance.choice(["add", "add", "put", "put", "set", "delete", "code"])
+    kind = chance.choice(["add", "add", "put", "put", "set", "delete", "code", "label", "relabel"])
     change = {"kind": kind, "slug": slug, "version": version, "name": name}
     try:
         commit = _perform(graph, change)
@@ -120,6 +120,10 @@ def _perform(graph: og.Graph, change: dict[str, Any]) -> Any:
         case "delete":
             text = "query remove($slug: String) { delete Part where slug = $slug }"
             return graph.mutate(text, {"slug": slug}).commit
+        case "label":
+            return graph.load({"Label": [{"slug": slug}]}, partial=True).commit
+        case "relabel":
+            return graph.load({"Labelled": [{"from": slug, "to": slug}]}, mode="overwrite").commit
         case _:
             rows = [{"slug": name, "code": version % CODES}]
             return graph.load({"Label": rows}, mode="append").commit
@@ -141,6 +145,12 @@ def replay(model: dict[str, dict[str, Any]], change: dict[str, Any]) -> None:
         case "delete":
             del model["Part"][slug]
             model["Labelled"].pop(slug, None)
+        case "label":
+            model["Label"].setdefault(slug, None)
+        case "relabel":
+            assert slug in model["Part"], "an edge without its source"
+            assert slug in model["Label"], "an edge without its destination"
+            model["Labelled"] = {slug: slug}
         case _:
             code = version % CODES
             assert code not in model["Label"].values(), "a unique value exists twice"

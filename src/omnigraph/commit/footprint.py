@@ -48,12 +48,13 @@ def hash_key(type_: TypeKey, topic: str, *values: str) -> int:
 class Requirements:
     """What a staged change relies on.
 
-    `keys` are hashes of keys it has looked up, `types` are types of which it has read entities by
-    another condition than their IDs, or all of them.
+    `keys` are hashes of keys it has looked up, `key_types` the types of these keys. `types` are
+    types of which it has read entities by another condition than their IDs, or all of them.
     """
 
     keys: frozenset[int] = frozenset()
     types: frozenset[TypeKey] = frozenset()
+    key_types: frozenset[TypeKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Footprint:
         if not self.types.isdisjoint(required.types):
             return True
         if self.keys is None:
-            return bool(self.types and required.keys)
+            return not self.types.isdisjoint(required.key_types)
         if isinstance(self.keys, KeyFilter):
             return self.keys.has_any(required.keys)
         return not self.keys.isdisjoint(required.keys)
@@ -114,6 +115,8 @@ class Footprint:
 
 UNKNOWN_FOOTPRINT = Footprint()
 """The footprint of a commit that may have changed anything."""
+NO_FOOTPRINT = Footprint(frozenset(), frozenset())
+"""The footprint of a commit that has changed no entity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from omnigraph.catalog import AcceptedType, vector_metric
+from omnigraph.commit.footprint import NO_FOOTPRINT
 from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
@@ -217,6 +218,7 @@ class _OptimizeRun:
             actor=self._request.actor,
             message=self._request.message,
             known_id=True,
+            footprint=NO_FOOTPRINT,
         )
 
     def _maintain_type(self, snapshot: Snapshot, table_key: str) -> DatasetMaintenance:

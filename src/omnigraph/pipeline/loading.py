@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from omnigraph.commit.branches import create_branch
+from omnigraph.commit.footprint import Footprint
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
@@ -280,6 +281,7 @@ class SparkLoad:
             counts={key: c for key, c in attempt.counts.items() if c != Counts()},
             if_commit=self.request.if_commit,
             known_id=True,
+            footprint=Footprint(frozenset(dataset.key for dataset in datasets)),
         )
 
     def _outcome(self, commit: Commit, run: PipelineRun) -> SparkLoadResult:

@@ -36,6 +36,7 @@ class ChangeKeys:
     types_written: set[TypeKey] = field(default_factory=set)
     types_required: set[TypeKey] = field(default_factory=set)
     types_adjacent: set[TypeKey] = field(default_factory=set)
+    """Types that a change of all entities relies on, besides those it changes."""
     is_whole: bool = False
 
     def add(self, image: ResolvedChange) -> None:
@@ -57,7 +58,9 @@ class ChangeKeys:
             texts = [column.to_pylist() for column in key_columns(image.rows, shape, columns)]
             for values in zip(*texts, strict=True):
                 if None not in values:
-                    self._key(hash_key(type_key, "unique", *columns, *values))
+                    key = hash_key(type_key, "unique", *columns, *values)
+                    self.written.add(key)
+                    self.required.add(key)
         if shape.kind is TypeKind.EDGE:
             self._add_ends(image, type_key)
         elif len(image.removed):
@@ -96,12 +99,9 @@ class ChangeKeys:
                     }
 
     def _both(self, type_key: TypeKey, topic: str, values: Iterable[str]) -> None:
-        for value in values:
-            self._key(hash_key(type_key, topic, value))
-
-    def _key(self, key: int) -> None:
-        self.written.add(key)
-        self.required.add(key)
+        keys = {hash_key(type_key, topic, value) for value in values}
+        self.written |= keys
+        self.required |= keys
 
     def _type_key(self, shape: RowSchema) -> TypeKey:
         return self.committed.entry(shape).key
@@ -116,7 +116,9 @@ class ChangeKeys:
         if self.is_whole:
             types = self.types_written | self.types_required | self.types_adjacent
             return Requirements(types=frozenset(types))
-        return Requirements(frozenset(self.required), frozenset(self.types_required))
+        # The keys are about the types it changes and those at the other end of their edges.
+        key_types = frozenset(self.types_written | self.types_adjacent)
+        return Requirements(frozenset(self.required), frozenset(self.types_required), key_types)
 
 
 def keys_of(

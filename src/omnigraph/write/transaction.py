@@ -26,7 +26,7 @@ from omnigraph.commit.lineage import Lineage
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, CommitId, Snapshot
 from omnigraph.commit.publish import publish
-from omnigraph.commit.rebase import commits_since, rebase
+from omnigraph.commit.rebase import commits_since, footprints_since, rebase
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.staged_commit import StagedCommit, new_commit_id
 from omnigraph.errors import (
@@ -130,7 +130,7 @@ def apply_alone(manifest: Manifest, change: PendingChange) -> Commit | None:
             try:
                 return _publish(manifest, staged, snapshot)
             except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
-                if not (change.again() or only_maintenance_since(manifest, snapshot)):
+                if not (change.again() or _is_independent(manifest, staged, snapshot)):
                     raise
         if time.monotonic() > deadline:
             raise timed_out()
@@ -170,6 +170,13 @@ def _publish(manifest: Manifest, staged: StagedCommit, snapshot: Snapshot) -> Co
             if newer is None:
                 raise
             moved = newer
+
+
+def _is_independent(manifest: Manifest, staged: StagedCommit, base: Snapshot) -> bool:
+    """Return whether no commit since a snapshot changed what a staged change relies on."""
+    newer = footprints_since(manifest.lineage(base.lineage_id).state(), base)
+    required = staged.requirements
+    return required is not None and not any(footprint.overlaps(required) for footprint in newer)
 
 
 def only_maintenance_since(manifest: Manifest, before: Snapshot) -> bool:

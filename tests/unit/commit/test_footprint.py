@@ -8,6 +8,7 @@ from omnigraph.commit.footprint import (
     MAX_EXACT,
     MAX_FILTER_BYTES,
     MAX_KEYS,
+    NO_FOOTPRINT,
     UNKNOWN_FOOTPRINT,
     Footprint,
     Requirements,
@@ -52,7 +53,9 @@ def test_a_filter_rarely_reports_a_key_it_does_not_contain(count):
 def test_too_many_keys_stand_for_whole_types():
     footprint = stored(Footprint(frozenset({PERSON}), keys(MAX_KEYS + 1)))
     assert footprint == Footprint(frozenset({PERSON}))
-    assert footprint.overlaps(Requirements(keys(1, start=10**9)))
+    other_key = keys(1, start=10**9)
+    assert footprint.overlaps(Requirements(other_key, key_types=frozenset({PERSON})))
+    assert not footprint.overlaps(Requirements(other_key, key_types=frozenset({KNOWS})))
     assert footprint.overlaps(Requirements(types=frozenset({PERSON})))
     assert not footprint.overlaps(Requirements(types=frozenset({KNOWS})))
 
@@ -61,6 +64,13 @@ def test_a_change_that_scanned_a_type_overlaps_every_commit_to_it():
     footprint = stored(Footprint(frozenset({PERSON}), keys(1)))
     assert footprint.overlaps(Requirements(types=frozenset({PERSON})))
     assert not footprint.overlaps(Requirements(types=frozenset({KNOWS})))
+
+
+def test_maintenance_overlaps_nothing():
+    footprint = stored(NO_FOOTPRINT)
+    assert footprint == NO_FOOTPRINT
+    both = frozenset({PERSON, KNOWS})
+    assert not footprint.overlaps(Requirements(keys(10), both, both))
 
 
 @pytest.mark.parametrize("data", [None, b"", b"\x09unknown form"])
