@@ -22,6 +22,7 @@ import load
 import reads
 import search
 import spark
+import writers
 from collaborate import collaborations
 from load import load_ratios
 from mutation import mutations_of_one_row
@@ -30,6 +31,7 @@ from search import searches
 from spark import pipeline_ratios
 from storage import branch_of_a_long_history, commit_of_one_row, open_of_100_types
 from workload import big_queries, big_schema
+from writers import many_writers
 
 from omnigraph.catalog import read_catalog
 from omnigraph.lang import Code, report_for_text
@@ -43,6 +45,7 @@ SCALED = {
     "pipeline": (pipeline_ratios, spark.SMALL),
     "reads": (reads_beside_ladybug, reads.SMALL),
     "search": (searches, search.SMALL),
+    "writers": (many_writers, writers.SMALL),
 }
 
 
@@ -50,7 +53,9 @@ def main() -> None:
     """Run every benchmark, print the table, record it; `reads --scale 1` runs only large reads."""
     parser = argparse.ArgumentParser()
     parser.add_argument("only", nargs="?", choices=SCALED)
-    parser.add_argument("--scale", type=float, help="1 is about 10 M entities; or 1 M posts")
+    parser.add_argument(
+        "--scale", type=float, help="1 is about 10 M entities, 1 M posts or 50,000 commits"
+    )
     given = parser.parse_args()
     if given.only is not None:
         measure_it, small = SCALED[given.only]
@@ -71,6 +76,7 @@ def main() -> None:
             *reads_beside_ladybug(given.scale or reads.SMALL),
             *searches(search.SMALL),
             *collaborations(collaborate.SMALL),
+            *many_writers(given.scale or writers.SMALL),
         ]
     for row in rows:
         spread = f"{row['best']:.3f} best, {row['median']:.3f} median"

@@ -45,7 +45,7 @@ def commit_of_one_row() -> dict[str, object]:
             bare[0] = lance.LanceDataset.commit(bare[0], staged)
 
         # Three rounds of upkeep, each of which comes every 16th commit or so.
-        return _ratio("commit of one row / bare Lance", ours, theirs, 48, 2.5)
+        return _ratio("commit of one row / bare Lance", ours, theirs, 48, 1.6)
 
 
 def open_of_100_types() -> dict[str, object]:
