@@ -57,7 +57,7 @@ def test_snapshot_lists_every_dataset(uri):
     assert ran.out.splitlines()[:5] == [
         "graph_branch: main",
         "graph_manifest_version: 1",
-        "internal_schema_version: 1",
+        "internal_schema_version: 2",
         "edge type 'About' published_dataset_version=1 native_dataset_branch=main entities=0",
         "edge type 'CallsAt' published_dataset_version=1 native_dataset_branch=main entities=0",
     ]

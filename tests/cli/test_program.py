@@ -14,13 +14,13 @@ ERRORS = "omnigraph.errors"
 
 def test_version_prints_two_lines():
     ran = omnigraph("version")
-    assert (ran.code, ran.out) == (0, f"omnigraph {package.__version__}\ninternal-schema 1\n")
+    assert (ran.code, ran.out) == (0, f"omnigraph {package.__version__}\ninternal-schema 2\n")
 
 
 def test_version_as_json():
     assert json.loads(omnigraph("version", "--json").out) == {
         "omnigraph": package.__version__,
-        "internal_schema": 1,
+        "internal_schema": 2,
     }
 
 

@@ -37,6 +37,8 @@ class Costs:
 
     numbers: dict[str, float] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
+    read: int = 0
+    """Number of bytes that a warm snapshot reads."""
 
 
 def write(graph, number=0):
@@ -66,6 +68,8 @@ def measure(server, uri):
         with server.counted() as requests:
             made = work()
         costs.numbers[name] = requests.total
+        if name == "warm snapshot":
+            costs.read = requests.bytes.total()
         costs.kinds[name] = ", ".join(f"{n} {kind}" for kind, n in sorted(requests.kinds.items()))
         return made
 
@@ -163,3 +167,18 @@ def test_history_made_at_once_costs_what_real_commits_cost(server, tmp_path):
         settle(graph)
         numbers.append(measure(server, server.load(Path(graph.uri), Path(graph.uri).name)).numbers)
     assert numbers[0] == pytest.approx(numbers[1], abs=TOLERANCE)
+
+
+def test_insert_of_one_row_is_nine_requests(server, tmp_path):
+    og.init(tmp_path / "graph", "node Note { slug: String @key }\n")
+    graph = og.open(server.load(tmp_path / "graph", "inserts"), storage_options=server.options)
+    graph.insert("Note", [{"slug": "first"}])
+    with server.counted() as loaded:
+        graph.insert("Note", [{"slug": "second"}])
+    with server.counted() as mutated:
+        graph.mutate('query add() { insert Note { slug: "third" } }')
+    assert (loaded.total, mutated.total) == (9, 9), (loaded.kinds, mutated.kinds)
+
+
+def test_probe_reads_nothing_at_any_length_of_history(costs):
+    assert {costs[size].read for size in SIZES} == {0}

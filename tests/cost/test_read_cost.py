@@ -101,7 +101,7 @@ def test_a_warm_query_asks_a_bucket_for_one_probe(server, folders, name):
     expected = ask(graph, name).rows
     with server.counted() as requests:
         assert ask(graph, name).rows == expected
-    assert dict(requests.kinds) == {"LIST": 1}
+    assert dict(requests.kinds) == {"HEAD": 1}
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -123,7 +123,7 @@ def test_small_queries_of_a_large_graph_ask_for_nothing_more_in_the_end(server, 
         assert ask(graph, name).rows == expected
     with server.counted() as requests:
         assert ask(graph, name).rows == expected
-    assert dict(requests.kinds) == {"LIST": 1}
+    assert dict(requests.kinds) == {"HEAD": 1}
 
 
 def test_a_query_after_a_small_change_asks_as_much_of_a_large_graph(server, folders):

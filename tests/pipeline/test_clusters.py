@@ -76,7 +76,10 @@ node Ship { name: String @key  tons: I64? @index  degree: I64? }
 edge Tows: Ship -> Ship
 """
 
-HARMS = ["executor", "embedder", *(["worker", "slow"] if os.environ.get("SOAK_SECONDS") else [])]
+SOAK = bool(os.environ.get("SOAK_SECONDS"))
+HARMS = ["executor", "embedder", *(["worker", "slow"] if SOAK else [])]
+KINDS = ["spark_remote", *(["spark_master"] if SOAK else [])]
+"""The standalone cluster has the test with harms, too; `make soak` has the time for both."""
 PEOPLE = """
 node Person {
   name: String @key
@@ -181,7 +184,7 @@ def test_cluster_that_loses_workers_or_repeats_tasks_loads_once(spark_master, tm
     assert graph.verify().ok
 
 
-@pytest.mark.parametrize("kind", ["spark_master", "spark_remote"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_cluster_has_the_results_of_one_process(request, s3, tmp_path, monkeypatch, kind):
     master = request.getfixturevalue(kind)
     graph, copy = (og.init(s3.fresh(), SCHEMA, storage_options=s3.options) for _ in range(2))

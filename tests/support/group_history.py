@@ -76,7 +76,7 @@ def work(assignment: Assignment) -> int:
             thread.start()
         while assignment.number == 0 and time.monotonic() < end:
             time.sleep(min(1.0, assignment.seconds / 8))
-            with suppress(Contention):
+            with suppress(Contention, ExpectedVersionMismatch):
                 graph.optimize()
             clean_at_once(graph, keep=50)
         for thread in threads:

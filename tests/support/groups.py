@@ -34,16 +34,22 @@ class Caller(threading.Thread):
 
 
 def make_together(
-    graph: og.Graph, *changes: Callable[[], Any], branch: str = "main"
+    graph: og.Graph,
+    *changes: Callable[[], Any],
+    branch: str = "main",
+    seconds: float = QUEUE_SECONDS,
 ) -> list[Caller]:
-    """Call functions that change a branch while its queue is held, in order; then release it."""
+    """Call functions that change a branch while its queue is held, in order; then release it.
+
+    `seconds` is how long to wait for each to queue.
+    """
     lineage_id = graph.snapshot(branch).lineage_id
     queue = commit_queue(graph._manifest, lineage_id)
     callers = [Caller(change) for change in changes]
     with queue.turn(QueuedChange(time.monotonic() + LONG, alone=True)):
         for number, caller in enumerate(callers, 2):
             caller.start()
-            until = time.monotonic() + QUEUE_SECONDS
+            until = time.monotonic() + seconds
             while len(queue._waiting) < number and caller.is_alive() and time.monotonic() < until:
                 time.sleep(0.0005)
     for caller in callers:
@@ -56,7 +62,7 @@ def publish_together(
     graph: og.Graph, *changes: Callable[[], Any], branch: str = "main"
 ) -> list[Any]:
     """Make changes as one group; return their results, and fail if one was refused."""
-    callers = make_together(graph, *changes, branch=branch)
+    callers = make_together(graph, *changes, branch=branch, seconds=LONG)
     for caller in callers:
         if caller.error is not None:
             raise caller.error

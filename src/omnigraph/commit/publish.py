@@ -193,7 +193,7 @@ def _prepare(
             row = replace(row, state=tuple(differing))
         if row.generation % CHECKPOINT_INTERVAL == 0:
             row = replace(row, datasets=tuple(shown.values()))
-        # Histories are read from the newest row: who has found a commit has read its datasets.
+        # Histories are read from the newest row: with a commit, its datasets have been read.
         rows += [commit_row(row, staged.footprint.encode()), *changed]
     return [row.commit for row in commits], head, rows
 

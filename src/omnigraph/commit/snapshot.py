@@ -69,11 +69,12 @@ def head_snapshot(manifest: Manifest, branch_name: str) -> Snapshot:
 def recent_snapshot(manifest: Manifest, seen: Sequence[Snapshot | None]) -> Snapshot | None:
     """Return the newest state of a branch that is cached, if it has all states that were read.
 
-    It may miss commits that none of the readers can know of. None if storage has to be read.
+    It may miss commits that none of the readers can know of. None if storage should be read, as on
+    a disk, where that costs little and other processes write while a change waits for its turn.
     """
     read = [snapshot for snapshot in seen if snapshot is not None]
     lineages = {snapshot.lineage_id for snapshot in read}
-    if not read or len(read) < len(seen) or len(lineages) > 1:
+    if manifest.location.is_local or not read or len(read) < len(seen) or len(lineages) > 1:
         return None
     state = manifest.lineage(read[0].lineage_id).cached_state
     if state is None or state.version < max(snapshot.manifest_version for snapshot in read):

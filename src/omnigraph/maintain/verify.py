@@ -9,17 +9,22 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from omnigraph.catalog import IncarnationId, TypeId
-from omnigraph.commit.commit_log import ancestors, datasets_at_commit
+from omnigraph.commit.commit_log import (
+    DatasetEntries,
+    ancestors,
+    datasets_at_commit,
+    first_parents,
+)
 from omnigraph.commit.history import (
     dataset_paths,
-    datasets_at_commits,
     find_commit,
     read_history,
 )
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, DatasetEntry, Tag
+from omnigraph.commit.manifest_rows import CommitRow
+from omnigraph.commit.model import MAIN, CommitId, DatasetEntry, Head, Tag
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.maintain.recorded_checksums import RecordedChecksums
 from omnigraph.storage.checksums import clear_checked_files
@@ -137,7 +142,15 @@ def _check_lineage(
         return
     for commit_id in sorted(ancestors(commits, head.commit_id) - set(commits)):
         yield IntegrityProblem(where, f"commit {commit_id} is a parent but is missing")
-    if next(datasets_at_commits(history, [head.commit_id])) != dict(head.datasets):
+    yield from _check_generations(where, head, commits)
+    entries: DatasetEntries = {}
+    for commit_id in reversed(list(first_parents(commits, head.commit_id))):
+        history.changes.apply(commit_id, entries)
+        recorded = commits[commit_id].datasets
+        if recorded is not None and {entry.key: entry for entry in recorded} != entries:
+            message = f"the datasets that commit {commit_id} records differ from its history"
+            yield IntegrityProblem(where, message)
+    if entries != dict(head.datasets):
         yield IntegrityProblem(where, "the datasets of the head differ from its history")
     if state.row(f"schema:{head.schema_hash}") is None:
         yield IntegrityProblem(where, f"accepted schema {head.schema_hash} is missing")
@@ -146,6 +159,19 @@ def _check_lineage(
     types = {(t.id, t.incarnation) for t in schema.types if t.incarnation is not None}
     if types != set(head.datasets):
         yield IntegrityProblem(where, "the datasets of the head do not match the accepted schema")
+
+
+def _check_generations(
+    where: str, head: Head, commits: Mapping[CommitId, CommitRow]
+) -> Iterator[IntegrityProblem]:
+    """Yield commits whose generation is not greater than those of their parents."""
+    if head.generation != commits[head.commit_id].generation:
+        yield IntegrityProblem(where, "the generation of the head differs from its commit")
+    for commit_id, row in sorted(commits.items()):
+        parents = (commits[parent] for parent in row.commit.parents if parent in commits)
+        if any(parent.generation >= max(row.generation, 1) for parent in parents):
+            message = f"the generation of commit {commit_id} is not above those of its parents"
+            yield IntegrityProblem(where, message)
 
 
 def _hinted_version(manifest: Manifest, state: LineageState) -> int:

@@ -1,5 +1,6 @@
 """Verify finds every kind of damage planted, names it, and calls leftovers harmless."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -147,6 +148,32 @@ def test_manifest_row_that_stands_twice_is_found(graph):
 
     swap(graph, rows=[again])
     assert damage(graph) == [("branch main", f"manifest row commit:{commit.id} exists 2 times")]
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "problems"),
+    [
+        ("generation", 1, ["the generation of commit {id} is not above those of its parents"]),
+        ("datasets", [], ["the datasets that commit {id} records differ from its history"]),
+    ],
+)
+def test_wrong_shortcut_of_a_commit_is_found(graph, member, value, problems):
+    commit = graph.commits.list()[1]
+    key = f"commit:{commit.id}"
+
+    def changed(state):
+        row = state.row(key)
+        metadata = json.dumps({**json.loads(row["metadata"]), member: value})
+        return NewManifestRow(**{**row, "metadata": metadata})
+
+    swap(graph, rows=[changed], stale=[key])
+    assert damage(graph) == [("branch main", text.format(id=commit.id)) for text in problems]
+
+
+def test_head_with_another_generation_than_its_commit_is_found(graph):
+    swap(graph, head={"generation": 99})
+    message = "the generation of the head differs from its commit"
+    assert damage(graph) == [("branch main", message)]
 
 
 def test_missing_head_commit_is_found(graph):
