@@ -45,6 +45,10 @@ class OmniError(Exception):
         self.category = category
         self.details: dict[str, Any] = _escape_surrogates(dict(details or {}))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle an error by its members: other processes cannot repeat its constructor."""
+        return _restore_error, (type(self), self.args), self.__dict__
+
     def to_json(self) -> dict[str, Any]:
         """Return the facts of this error as plain JSON values."""
         return {
@@ -53,6 +57,13 @@ class OmniError(Exception):
             "message": self.message,
             "details": self.details,
         }
+
+
+def _restore_error(error_type: type[OmniError], arguments: tuple[Any, ...]) -> OmniError:
+    """Return an error without its members, which pickle sets."""
+    error = error_type.__new__(error_type)
+    error.args = arguments
+    return error
 
 
 def _escape_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
