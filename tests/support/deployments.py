@@ -1,7 +1,7 @@
 """The ways to a graph: embedded, and through servers with one and with several processes.
 
-A scenario asks for `lane.graph()` and gets one nobody has used; what it does and the results
-must be the same on every lane.
+A scenario requests an unused graph by `lane.graph()`; what it does and the results must be the
+same on every lane.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Lane(Protocol):
     name: str
 
     def graph(self) -> Any:
-        """Return a graph nobody has used."""
+        """Return an unused graph."""
 
 
 @dataclass

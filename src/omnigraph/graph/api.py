@@ -227,13 +227,13 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         return self._engine.explain(snapshot, call.source, call.name)
 
     def _mutate(self, call: QueryCall[SnapshotRef], target: CommitOptions) -> MutationResult:
-        request = self._context.write_request("mutation", *target)
+        request = self._context.write_request("mutation", target)
         return run_mutation(self._manifest, request, call.source, call.params, call.name)
 
     def _set_blob(
         self, selector: tuple[str, str, str], data: bytes | None, target: CommitOptions
     ) -> Commit | None:
-        request = self._context.write_request("mutation", *target)
+        request = self._context.write_request("mutation", target)
         return write_blob(self._manifest, request, selector, data)
 
     def export(self, at: SnapshotRef | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
@@ -290,7 +290,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         engine: str,
     ) -> LoadResult:
         self._context.check_fork(target.branch, options.from_)
-        request = self._context.write_request("load", *target)
+        request = self._context.write_request("load", target)
         request = replace(request, vectors_from=read_models(vectors_from))
         if is_spark_engine(engine):
             return spark.load_sources(self._for_spark(), request, data, options, spark.session())
@@ -312,7 +312,9 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         """
         options = EmbedOptions(type_name=type_name, property=property, all=all, progress=progress)
         return embed_type(
-            self._manifest, self._context.write_request("embed", branch, message), options
+            self._manifest,
+            self._context.write_request("embed", CommitOptions(branch, message)),
+            options,
         )
 
     def _merge(self, source: str, target: CommitOptions, call: MergeCall) -> MergeResult:
@@ -324,7 +326,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
             self._context.gate.check(PolicyAction.BRANCH_MERGE, source, target_branch)
         if deletes:
             self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=source)
-        request = self._context.merge_request("merge", *target)
+        request = self._context.merge_request("merge", target)
         options = _merge_options(call)
         result = merge(self._manifest, request, head_snapshot(self._manifest, source), options)
         if not deletes:
@@ -345,7 +347,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         self._context.gate.check(PolicyAction.CHANGE, self._context.branch(target.branch))
         if operation == "cherry_pick":
             self._context.commit_sight(commit)
-        request = self._context.merge_request(operation, *target)
+        request = self._context.merge_request(operation, target)
         apply = revert if operation == "revert" else cherry_pick
         return apply(self._manifest, request, commit, _merge_options(call))
 
@@ -363,7 +365,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
     def _check_load(self, branch: str | None, from_: str | None) -> AccessRights:
         """Allow a load before its rows are computed; return which types it may name."""
         self._context.check_fork(branch, from_)
-        return self._context.write_request("load", branch, None).rights
+        return self._context.write_request("load", CommitOptions(branch, None)).rights
 
     def _request(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Allow a job on Spark to write."""
@@ -378,7 +380,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         With `engine="spark"` executors do the work.
         """
         self._context.check_maintenance("optimize")
-        request = self._context.request(MAINTENANCE_OPERATION, branch, None)
+        request = self._context.request(MAINTENANCE_OPERATION, CommitOptions(branch, None))
         if is_spark_engine(engine):
             return spark.optimize_on_spark(self._manifest, request)
         return optimize(self._manifest, request)

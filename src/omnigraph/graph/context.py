@@ -10,6 +10,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, CommitId, Snapshot
 from omnigraph.commit.snapshot import SnapshotRef, apply_scope, head_snapshot, resolve_snapshot
 from omnigraph.errors import InvalidInput
+from omnigraph.graph.protocol import CommitOptions
 from omnigraph.lang import QueryError
 from omnigraph.plan import MutationPlan, ReadPlan, compile_query
 from omnigraph.policy import ALL_TYPES, PolicyAction, TypeScope
@@ -116,66 +117,43 @@ class GraphContext:
         self.gate.check(PolicyAction.ADMIN)
         self.gate.require_unrestricted(what)
 
-    def write_request(
-        self,
-        operation: str,
-        branch: str | None,
-        message: str | None,
-        if_commit: str | None = None,
-        timeout: float | None = None,
-    ) -> WriteRequest:
-        """Allow to change a branch; return what the write says about itself."""
-        rights = self.gate.change_rights(self.branch(branch))
-        request = self.request(operation, branch, message, if_commit, timeout)
-        return replace(request, rights=rights)
+    def write_request(self, operation: str, target: CommitOptions) -> WriteRequest:
+        """Check the permission to change a branch; return the description of the write."""
+        rights = self.gate.change_rights(self.branch(target.branch))
+        return replace(self.request(operation, target), rights=rights)
 
-    def merge_request(
-        self,
-        operation: str,
-        branch: str | None,
-        message: str | None,
-        if_commit: str | None = None,
-        timeout: float | None = None,
-    ) -> WriteRequest:
-        """Return what a write says about itself that brings changes made elsewhere."""
-        rights = self.gate.merge_rights(self.branch(branch))
-        request = self.request(operation, branch, message, if_commit, timeout)
-        return replace(request, rights=rights)
+    def merge_request(self, operation: str, target: CommitOptions) -> WriteRequest:
+        """Return the description of a write that applies changes of another state."""
+        rights = self.gate.merge_rights(self.branch(target.branch))
+        return replace(self.request(operation, target), rights=rights)
 
     def pipeline_request(
         self, operation: str, branch: str | None, message: str | None
     ) -> WriteRequest:
         """Allow a pipeline to write to a branch, which it may have to create, merge or delete."""
-        name = self.branch(branch)
+        name, target = self.branch(branch), CommitOptions(branch, message)
         if operation == "branch_delete":
             self.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name)
-            return self.request(operation, branch, message)
+            return self.request(operation, target)
         if operation == "merge":
             self.gate.check(PolicyAction.BRANCH_MERGE, target_branch=name)
-            return self.merge_request(operation, branch, message)
+            return self.merge_request(operation, target)
         if self.gate.policy is not None and not self.has_branch(name):
             self.gate.check(PolicyAction.BRANCH_CREATE, target_branch=name)
-        return self.write_request(operation, branch, message)
+        return self.write_request(operation, target)
 
-    def request(
-        self,
-        operation: str,
-        branch: str | None,
-        message: str | None,
-        if_commit: str | None = None,
-        timeout: float | None = None,
-    ) -> WriteRequest:
-        """Return what a write says about itself, once it is allowed."""
+    def request(self, operation: str, target: CommitOptions) -> WriteRequest:
+        """Return the description of a write that is allowed."""
         self.require_writable()
         return WriteRequest(
-            branch=self.current_branch if branch is None else branch,
+            branch=self.branch(target.branch),
             operation=operation,
             actor=self.gate.actor,
-            message=message,
-            if_commit=CommitId(if_commit) if if_commit is not None else None,
+            message=target.message,
+            if_commit=None if target.if_commit is None else CommitId(target.if_commit),
             external_blobs=self.external_blobs,
             embedder=self.engine.embedder,
-            timeout=DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,
+            timeout=DEFAULT_TIMEOUT_SECONDS if target.timeout is None else target.timeout,
         )
 
     def require_writable(self) -> None:

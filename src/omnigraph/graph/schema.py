@@ -61,7 +61,7 @@ class Schema(SchemaApi[GraphContext, SnapshotRef]):
         manifest, branch = self._context.manifest, self._context.branch(target.branch)
         self._context.gate.check(PolicyAction.SCHEMA_APPLY, target_branch=branch)
         self._context.gate.require_unrestricted("the schema", branch)
-        request = self._context.request(SCHEMA_APPLY_OPERATION, *target)
+        request = self._context.request(SCHEMA_APPLY_OPERATION, target)
         result = apply_schema(manifest, request, read_schema_text(text), options)
         if result.lost:
             purge(manifest, result.lost, result.branch)
@@ -85,5 +85,5 @@ class Indexes:
     def ensure(self, *, branch: str | None = None) -> MaintenanceReport:
         """Build what is missing, as one commit that changes no entity."""
         self._context.check_maintenance("building indexes")
-        request = self._context.request(MAINTENANCE_OPERATION, branch, None)
+        request = self._context.request(MAINTENANCE_OPERATION, CommitOptions(branch, None))
         return optimize(self._context.manifest, request, compacting=False)
