@@ -46,7 +46,17 @@ class QueuedChange(Generic[_T]):
     `in_doubt` means that an earlier leader may have published it.
     """
 
-    __slots__ = ("_error", "_result", "alone", "deadline", "done", "in_doubt", "leads", "wake")
+    __slots__ = (
+        "_error",
+        "_result",
+        "_taken_up",
+        "alone",
+        "deadline",
+        "done",
+        "in_doubt",
+        "leads",
+        "wake",
+    )
 
     def __init__(self, deadline: float, *, alone: bool = False) -> None:
         self.deadline = deadline
@@ -54,14 +64,16 @@ class QueuedChange(Generic[_T]):
         self.in_doubt = False
         self.done = False
         self.leads = False
+        self._taken_up = False
         self.wake = Event()
         self._result: _T | None = None
         self._error: BaseException | None = None
 
-    def check_deadline(self) -> None:
-        """Raise Contention if the deadline has passed."""
-        if time.monotonic() > self.deadline:
+    def take_up(self) -> None:
+        """Begin an attempt; raise Contention if it is not the first and the deadline has passed."""
+        if self._taken_up and time.monotonic() > self.deadline:
             raise timed_out()
+        self._taken_up = True
 
     def succeed(self, result: _T | None) -> None:
         """Record the result."""

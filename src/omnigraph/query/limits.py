@@ -126,11 +126,11 @@ class QueryBudget:
     _cancellation: Cancellation = field(default_factory=_cancellation.get)
 
     def __post_init__(self) -> None:
-        limits = {"timeout": self.seconds, "memory": self.memory}
+        limits: dict[str, object] = {"timeout": self.seconds, "memory": self.memory}
         for name, limit in limits.items():
-            # Nothing compares with a number that is none.
-            if limit is not None and not limit >= 0:
-                message = f"the {name} of a query is a number from 0 up, not {limit:g}"
+            # NaN is not above 0 either.
+            if limit is not None and not (isinstance(limit, int | float) and limit >= 0):
+                message = f"the {name} of a query is a number from 0 up, not {limit!r}"
                 raise InvalidInput(message, code="query_limit_invalid")
 
     def check(self, operator: str, rows: int = 0, columns: int = 0) -> None:

@@ -162,7 +162,7 @@ class _Group:
         """Return the change of the state; None if its outcome is known or it goes alone."""
         committed = CommittedState(self.manifest, self.snapshot, scans=False)
         try:
-            queued.check_deadline()
+            queued.take_up()
             queued.change.check_head(self.snapshot)
             changes = queued.context.run(queued.change.changes, committed)
         except ScanRequired:

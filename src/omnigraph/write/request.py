@@ -46,8 +46,9 @@ class WriteRequest:
     timeout: float = DEFAULT_TIMEOUT_SECONDS
 
     def __post_init__(self) -> None:
-        if not 0 <= self.timeout < float("inf"):
-            message = f"a timeout is a number of seconds, not {self.timeout}"
+        timeout: object = self.timeout  # callers may pass anything
+        if not isinstance(timeout, int | float) or not 0 <= timeout < float("inf"):
+            message = f"a timeout is a number of seconds from 0 on, not {timeout!r}"
             raise InvalidInput(message, code="timeout_invalid")
         for word, text in (("an actor", self.actor), ("a message", self.message)):
             try:

@@ -39,7 +39,13 @@ def test_a_small_change_fails_when_its_turn_does_not_come(graph, name):
     assert graph.entity_at("Note", "n") is not None
 
 
-@pytest.mark.parametrize("timeout", [-1, math.nan, math.inf])
+@pytest.mark.parametrize("name", WRITES)
+def test_a_change_that_need_not_wait_is_made_with_a_timeout_of_zero(graph, name):
+    WRITES[name](graph, 0)
+    assert graph.entity_at("Note", "n") is not None
+
+
+@pytest.mark.parametrize("timeout", [-1, math.nan, math.inf, "5"])
 @pytest.mark.parametrize(
     "write",
     [
