@@ -2,7 +2,8 @@
 
 Each subject of ``SUBJECTS`` gets a sample of mutants, drawn with a fixed seed from the syntax tree,
 so the same source always gives the same mutants, whatever the tests are. A mutant is killed when
-the tests of its subject fail or take longer than the limit; it survives when they pass.
+the tests of its subject fail or use more CPU time than the limit; it survives when they pass. CPU
+time does not depend on what else the machine does.
 Run it before and after a change of the tests, and compare the records:
 
     python scripts/mutants.py --out before.json
@@ -26,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
@@ -108,6 +109,17 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
 }
 REMOVABLE = (ast.AugAssign, ast.Break, ast.Continue, ast.Delete, ast.Raise)
+
+LIMITED_PYTEST = """
+import resource, runpy, sys
+limit = int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+"""
+"""Program that runs pytest with a limit of CPU seconds, which every process it starts inherits."""
+
+WALL_SECONDS = 20
+"""Seconds of wall time per CPU second of the limit, after which tests that only wait are killed."""
 
 
 @dataclass(frozen=True)
@@ -307,37 +319,53 @@ def source_copies(count: int) -> Iterator[SimpleQueue[Path]]:
         yield copies
 
 
-def run_tests(copy: Path, tests: Sequence[str], limit: float) -> tuple[str, float, str]:
-    """Run tests on a copy of the source; return passed, failed or timeout, seconds and which."""
+def run_tests(copy: Path, tests: Sequence[str], limit: int) -> tuple[str, float, str]:
+    """Run tests on a copy; return passed, failed or timeout, the CPU seconds and which failed."""
     (copy / "tmp").mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    options = ["-x", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-c", LIMITED_PYTEST, str(limit), *options, *tests]
     environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "TMPDIR": str(copy / "tmp")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    begin = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return "timeout", time.monotonic() - begin, ""
-    finally:
-        shutil.rmtree(copy / "tmp", ignore_errors=True)
-    lines = output.splitlines()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            seconds = _wait(process, WALL_SECONDS * limit)
+        finally:
+            with suppress(ProcessLookupError):  # children that outlive a stopped process
+                os.killpg(process.pid, signal.SIGKILL)
+            shutil.rmtree(copy / "tmp", ignore_errors=True)
+        output.seek(0)
+        lines = output.read().splitlines()
+    if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return "timeout", seconds, ""
     failed = next((line for line in lines if line.startswith(("FAILED ", "ERROR "))), "")
+    failed = failed.partition(" - ")[0]  # the reason follows only on some terminals
     result = "passed" if process.returncode == 0 else "failed"
-    return result, time.monotonic() - begin, failed or "\n".join(lines[-3:] if lines else [])
+    return result, seconds, failed or "\n".join(lines[-3:] if lines else [])
 
 
-def run_mutant(copy: Path, mutant: Mutant, limit: float) -> Outcome:
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> float:
+    """Wait for a process, kill it after some seconds, and return the CPU time of its tree."""
+    deadline = time.monotonic() + seconds
+    while True:
+        pid, status, used = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        if time.monotonic() > deadline:
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(0.05)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime
+
+
+def run_mutant(copy: Path, mutant: Mutant, limit: int) -> Outcome:
     """Run the covering tests of a mutant, and restore the copy."""
     path = copy / PACKAGE / mutant.module
     text = path.read_text(encoding="utf-8")
@@ -353,21 +381,21 @@ def run_mutant(copy: Path, mutant: Mutant, limit: float) -> Outcome:
     return Outcome(mutant, names[result], round(seconds, 1), failed if result == "failed" else "")
 
 
-def baseline(copies: SimpleQueue[Path], subjects: Sequence[str], limit: float) -> None:
+def baseline(copies: SimpleQueue[Path], subjects: Sequence[str], limit: int) -> None:
     """Exit unless the tests of each subject pass unchanged, within the limit."""
     copy = copies.get()
     for subject in subjects:
         result, seconds, failed = run_tests(copy, SUBJECTS[subject].tests, 2 * limit)
-        print(f"{subject}: unchanged source {result} in {seconds:.1f} s", flush=True)
+        print(f"{subject}: unchanged source {result} in {seconds:.1f} CPU s", flush=True)
         if result == "failed":
             sys.exit(f"the tests of {subject} do not pass without a change: {failed}")
         if seconds > limit:
-            sys.exit(f"the tests of {subject} take longer than the limit of {limit:g} s")
+            sys.exit(f"the tests of {subject} use more CPU time than the limit of {limit} s")
     copies.put(copy)
 
 
 def run_all(
-    mutants: Sequence[Mutant], copies: SimpleQueue[Path], jobs: int, limit: float
+    mutants: Sequence[Mutant], copies: SimpleQueue[Path], jobs: int, limit: int
 ) -> Iterator[Outcome]:
     """Yield the outcome of each mutant, in order."""
 
@@ -429,7 +457,9 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=40, help="mutants per subject")
     parser.add_argument("--seed", type=int, default=15, help="seed of the sample")
-    parser.add_argument("--limit", type=float, default=60, help="seconds for the tests of a mutant")
+    parser.add_argument(
+        "--limit", type=int, default=60, help="CPU seconds for the tests of a mutant"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="mutants tested at the same time")
     parser.add_argument("--out", type=Path, help="JSON record to write")
     parser.add_argument("--compare", type=Path, help="JSON record of an earlier run")

@@ -1,4 +1,4 @@
-"""The sample of mutants: the same each time, of modules and tests that exist."""
+"""Mutants: the same sample each time, of modules and tests that exist, stopped by CPU time."""
 
 import ast
 
@@ -17,6 +17,29 @@ def test_modules_and_covering_tests_exist():
         *(test for subject in mutants.SUBJECTS.values() for test in subject.tests),
     ]
     assert [path for path in paths if not (mutants.ROOT / path).exists()] == []
+
+
+def run(folder, body, limit):
+    folder.mkdir()
+    test = folder / "test_it.py"
+    test.write_text(f"def test_it():\n    {body}\n")
+    return mutants.run_tests(folder, [str(test)], limit)
+
+
+def test_tests_end_by_their_result_or_by_their_cpu_time(tmp_path):
+    result, seconds, failed = run(tmp_path / "fails", "assert 1 + 1 == 3", limit=60)
+    assert (result, failed.endswith("test_it.py::test_it")) == ("failed", True)
+    assert 0 < seconds < 60
+    result, seconds, failed = run(tmp_path / "computes", "while True: pass", limit=2)
+    assert (result, failed) == ("timeout", "")
+    assert 1 < seconds < 7
+
+
+def test_tests_that_only_wait_are_killed_in_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutants, "WALL_SECONDS", 0.5)
+    result, seconds, _ = run(tmp_path / "waits", "import threading; threading.Event().wait()", 2)
+    assert result == "timeout"
+    assert seconds < 2
 
 
 @pytest.mark.parametrize("subject", mutants.SUBJECTS)
