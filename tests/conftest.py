@@ -7,7 +7,9 @@ from hypothesis import settings
 from tests.support.java_runtime import use_short_lived_jvms
 
 pytest_plugins = [
+    "tests.support.garbage",
     "tests.support.time_report",
+    "tests.support.distribution",
     "tests.support.graph_locations",
     "tests.support.small_spark_session",
     "tests.support.spark",
@@ -16,6 +18,8 @@ pytest_plugins = [
 
 # Commands that are slow on a busy machine print what they print on an idle one.
 os.environ.setdefault("OMNIGRAPH_PROGRESS_SECONDS", "0")
+# Syncing makes commits slower and changes no result; tests of durability set it themselves.
+os.environ.setdefault("OMNIGRAPH_DURABILITY", "relaxed")
 # The key of a service would choose that service: no text of a test leaves the machine.
 for name in ("OPENROUTER_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
     os.environ.pop(name, None)

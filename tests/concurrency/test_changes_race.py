@@ -29,7 +29,7 @@ KNOWN = {
 
 @pytest.mark.parametrize(
     ("fresh_place", "seconds"),
-    [("local", SOAK_SECONDS or 5), ("s3", SOAK_SECONDS or 5)],
+    [("local", SOAK_SECONDS or 3), ("s3", SOAK_SECONDS or 4)],
     indirect=["fresh_place"],
 )
 def test_changes_of_many_processes_are_as_if_one_came_after_the_other(

@@ -27,6 +27,8 @@ def kernel(tmp_path, monkeypatch):
     # The kernel starts a Spark of its own; the gateway of this process is not for it.
     for name in [name for name in os.environ if name.startswith("PYSPARK_GATEWAY")]:
         monkeypatch.delenv(name)
+    # The session and its workers are those of a user.
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
     return tmp_path
 
 

@@ -14,6 +14,7 @@ from omnigraph.errors import Category, InvalidInput
 from omnigraph.pipeline import java, sessions
 from omnigraph.pipeline.archive import archive_flags, class_archive_path
 from omnigraph.pipeline.java import find_java
+from tests.support.java_runtime import FLAGS
 from tests.support.processes import LONG, is_gone
 
 STARTS = """
@@ -40,7 +41,8 @@ def child(program, environment=None):
 def without_java(tmp_path):
     """Return an environment in which no Java can be found, and with a cache of its own."""
     rest = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
-    return {**rest, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    cheap = {"JDK_JAVA_OPTIONS": " ".join(FLAGS)}
+    return {**rest, **cheap, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
 
 
 def test_running_session_is_returned_and_another_master_refused(spark):

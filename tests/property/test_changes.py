@@ -348,7 +348,7 @@ class Changes(RuleBasedStateMachine):
 
 
 BOUNDED = settings(
-    max_examples=examples(15),
+    max_examples=examples(10),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -15,10 +15,11 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.merge.conflicts import MergeConflicts
+from tests.support.effort import examples
 
 SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "0"))
 SEED = os.environ.get("SEED")
-RUNS = 6
+RUNS = examples(4)
 STEPS = 24
 SCHEMA = """
 node P { k: String @key  a: I64?  b: String?  tags: [String]? %s }

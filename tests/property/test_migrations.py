@@ -7,10 +7,11 @@ import os
 
 import pytest
 
+from tests.support.effort import examples
 from tests.support.evolution import Life
 
 FROM = int(os.environ.get("MIGRATIONS_FROM", "0"))
-LIVES = int(os.environ.get("MIGRATIONS", "12"))
+LIVES = int(os.environ.get("MIGRATIONS") or examples(8))
 STEPS = 25
 
 

@@ -22,7 +22,7 @@ schemas = sketches()
 gentle = schemas.flatmap(lambda s: st.tuples(st.just(s), edited(s, GENTLE)))
 rough = schemas.flatmap(lambda s: st.tuples(st.just(s), edited(s, (*GENTLE, *ROUGH))))
 randoms = st.randoms(use_true_random=False)
-laws = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
+laws = settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 
 
 def pair(sketch, other):

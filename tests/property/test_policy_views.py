@@ -13,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph.catalog import load_catalog
 from omnigraph.catalog.fingerprint import schema_shape
+from tests.support.effort import examples
 from tests.support.generated_reads import as_case, some_reads
 from tests.support.read_checks import MOCK
 from tests.support.scoped_graphs import (
@@ -27,7 +28,7 @@ from tests.support.scoped_graphs import (
     whole,
 )
 
-FIRST, COUNT = int(os.environ.get("VIEWS_FROM", "0")), int(os.environ.get("VIEWS", "15"))
+FIRST, COUNT = int(os.environ.get("VIEWS_FROM", "0")), int(os.environ.get("VIEWS") or examples(10))
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))

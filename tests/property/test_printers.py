@@ -31,7 +31,7 @@ FORMAT = {".pg": format_schema, ".gq": format_queries}
 NOISE = ("// c\n", "//\n", "/* c */", "/* c\n   d */", "\n", "\n\n \n", " \t", "\r\n", "// é\r\n")
 ENUM_PARTS = (tk.NAME, tk.TYPE_NAME, tk.INT, "-")
 
-laws = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
+laws = settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])
 corpus = pytest.mark.parametrize(
     "path", sorted(p for p in CORPUS.iterdir() if p.suffix in PARSE), ids=lambda path: path.name
 )
@@ -114,7 +114,7 @@ def test_corpus_formats_without_loss(path):
 
 
 @corpus
-@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(14), suppress_health_check=[HealthCheck.too_slow])
 @given(pieces=noise)
 def test_corpus_formats_without_loss_whatever_is_put_between_its_tokens(path, pieces):
     text = with_noise(path.read_bytes().decode("utf-8").removeprefix("\ufeff"), pieces)

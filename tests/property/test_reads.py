@@ -14,10 +14,10 @@ from tests.support.effort import examples
 from tests.support.generated_reads import reads, some_reads
 from tests.support.read_checks import HISTORIES, differences
 
-FIRST, COUNT = int(os.environ.get("READS_FROM", "0")), int(os.environ.get("READS") or examples(12))
+FIRST, COUNT = int(os.environ.get("READS_FROM", "0")), int(os.environ.get("READS") or examples(8))
 
 
-@settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(14), suppress_health_check=list(HealthCheck))
 @given(reads(count=3))
 def test_engine_and_reference_agree_on_what_hypothesis_finds(drawn):
     reported = list(differences(drawn))

@@ -160,7 +160,7 @@ class SerialOrder(RuleBasedStateMachine):
 
 
 BOUNDED = settings(
-    max_examples=examples(10),
+    max_examples=examples(7),
     stateful_step_count=12,
     deadline=None,
     suppress_health_check=list(HealthCheck),

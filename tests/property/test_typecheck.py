@@ -26,7 +26,7 @@ from tests.support.effort import examples
 from tests.support.harbour_queries import PARAMETERS, clauses, queries
 from tests.support.plans import catalog
 
-laws = settings(max_examples=examples(50))
+laws = settings(max_examples=examples(34))
 
 
 def checked(query):

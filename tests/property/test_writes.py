@@ -51,6 +51,7 @@ edge Knows: Person -> Person @card(0..2) { since: DateTime?  how: enum(kin, work
 edge Likes: Person -> Person { @unique(src, dst) }
 edge Owns: Person -> Note @card(1..) { share: F64? }
 edge About: Note -> Note
+edge Rates: Person -> Note @card(0..3) @key(src, dst, stars) { stars: F32  why: String? @unique }
 """
 NAMES, NOTES = ("a", "b", "c", "d"), ("n1", "n2", "n3")
 POOLS = {
@@ -79,6 +80,7 @@ POOLS = {
     "Likes": {"id": (None, "l1", "l2"), "src": NAMES, "dst": NAMES},
     "Owns": {"id": (None, "o1", "o2"), "src": NAMES, "dst": NOTES, "share": (None, 0.5, 1)},
     "About": {"id": (None, "a1"), "src": NOTES, "dst": NOTES},
+    "Rates": {"src": NAMES, "dst": NOTES, "stars": (0.0, -0.0, 0.5), "why": (None, "x", "y")},
 }
 """Few values of each property, so that they meet."""
 WRONG = {
@@ -88,6 +90,7 @@ WRONG = {
     "Likes": {"dst": ("n1",)},
     "Owns": {"dst": ("n9",)},
     "About": {"src": ("a",)},
+    "Rates": {"stars": (None,), "dst": ("n9",)},
 }
 """Values that break a rule whatever else there is."""
 SELDOM = 30
@@ -99,13 +102,14 @@ FIRST = (
     Put("Knows", {"id": "e1", "src": "a", "dst": "b"}),
 )
 KEPT = {"Person": ("name",), "Note": ("text",), "Knows": ("src", "dst"), "Likes": ("src", "dst")}
-KEPT |= {"Owns": ("src", "dst"), "About": ("src", "dst")}
+KEPT |= {"Owns": ("src", "dst"), "About": ("src", "dst"), "Rates": ("src", "dst", "stars")}
 """What a put always gives."""
 SETTABLE = {
     "Person": ("age", "mood", "email", "born", "weight"),
     "Note": ("text", "rank", "seen", "tags"),
     "Knows": ("since", "how"),
     "Owns": ("share",),
+    "Rates": ("why",),
 }
 TESTABLE = {
     "Person": ("name", "age", "mood", "email", "born", "weight"),
@@ -114,9 +118,11 @@ TESTABLE = {
     "Likes": ("id", "src", "dst"),
     "Owns": ("src", "dst", "share"),
     "About": ("id", "src", "dst"),
+    "Rates": ("src", "dst", "stars", "why"),
 }
 OPERATORS = ("=", "=", "=", "!=", "<", "<=", ">", ">=")
 TYPES = ("Person", "Person", "Person", "Note", "Note", "Knows", "Knows", "Likes", "Owns", "About")
+TYPES += ("Rates", "Rates")
 
 
 @st.composite
@@ -282,7 +288,7 @@ class Writes(RuleBasedStateMachine):
 
 
 BOUNDED = settings(
-    max_examples=examples(15),
+    max_examples=examples(10),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

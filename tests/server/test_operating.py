@@ -23,7 +23,7 @@ def test_what_was_asked_before_the_end_is_answered(tmp_path):
         b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)
     )
     with (
-        serving(f"--graph=g={uri}", "--unauthenticated") as server,
+        serving(f"--graph=g={uri}", "--unauthenticated", preloaded=False) as server,
         connected(server.address) as connection,
     ):
         connection.sendall(head)

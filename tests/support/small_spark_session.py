@@ -1,12 +1,21 @@
-"""Settings that make a session fast with a handful of rows, where compiling takes longest."""
+"""Settings that make a session fast with a handful of rows, where compiling takes longest.
+
+They are the defaults of every session that a test starts, in any process. `make soak` compiles and
+plans queries and starts workers as sessions of users do.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
 from pyspark.sql import SparkSession
+
+from tests.support.java_runtime import use_settings
+from tests.support.program import ROOT
+from tests.support.spark_daemon import MODULE
 
 INTERPRETED = {
     "spark.sql.adaptive.enabled": "false",
@@ -20,6 +29,16 @@ _DEFAULTS = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.shuffle.partitions": "4",
 }
+
+
+def pytest_configure() -> None:
+    """Set the defaults of sessions, and make the daemon of their workers importable."""
+    if os.environ.get("PIPELINE_CASES") == "all":
+        return
+    use_settings({**INTERPRETED, "spark.python.daemon.module": MODULE})
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(ROOT) not in path:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, path)])
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
 from omnigraph import pipeline
-from tests.support.small_spark_session import INTERPRETED
 
 CONFIG = {
-    **({} if os.environ.get("PIPELINE_CASES") == "all" else INTERPRETED),
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
 }
-"""`make soak` compiles and plans queries as a session of a user does."""
 
 
 @pytest.fixture(scope="session")

@@ -37,14 +37,14 @@ child.wait()
 """Program that runs another one until its standard input closes."""
 
 _CONNECT = """
-import socket, sys
+import sys
 from omnigraph import pipeline
-with socket.create_server(("127.0.0.1", 0)) as free:
-    port = str(free.getsockname()[1])
 plugin = "org.apache.spark.sql.connect.SparkConnectPlugin"
-config = {"spark.plugins": plugin, "spark.connect.grpc.binding.port": port}
+config = {"spark.plugins": plugin, "spark.connect.grpc.binding.port": "0"}
 spark = pipeline.session("local[2]", memory="1g", config=config)
-print(port, flush=True)
+services = spark._jvm.org.apache.spark.sql.connect.service
+service = getattr(getattr(services, "SparkConnectService$"), "MODULE$")
+print(service.localPort(), flush=True)
 sys.stdin.read()
 """
 
@@ -120,6 +120,8 @@ def _java(log: Path, home: Path, program: str, *arguments: str) -> Iterator[Path
         "SPARK_SCALA_VERSION": "2.13",  # which the scripts of Spark detect for the workers
         "PYSPARK_PYTHON": sys.executable,
     }
+    # Executors have it on their class path, for which there is no class archive.
+    environment.pop("SPARK_CONF_DIR", None)
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=output
