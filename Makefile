@@ -48,17 +48,19 @@ fuzz: $(READY) ## Fuzz both parsers (SECONDS_=600)
 fuzz-server: $(READY) ## Send a server random requests that its OpenAPI document allows (EXAMPLES=300)
 	EXAMPLES=$(EXAMPLES) $(PY) -m pytest tests/server/test_any_request.py tests/server/test_any_story.py $(ARGS)
 
-# Every part takes SECONDS_ per test that goes on for a time: with 120 the whole takes about 85 minutes on 2 idle cores. The parts
+# Every part takes SECONDS_ per test that goes on for a time: with 60 the whole takes about 85 minutes on 2 idle cores,
+# 30 of them a graph under constant writing. The parts
 # that measure time run alone; a part that fails does not stop the next ones.
-LONG = SOAK_SECONDS=$(SECONDS_) PIPELINE_CASES=all DAMAGES=250 CSV_EXIT_RUNS=40 SOAK_BRANCHES=5000 MERGE_MATRIX=1 \
-  LANE_CASES=all EXAMPLES=40 EFFORT=8
+LONG = SOAK_SECONDS=$(SECONDS_) POWER_LOSSES=60 PIPELINE_CASES=all DAMAGES=250 CSV_EXIT_RUNS=40 SOAK_BRANCHES=5000 MERGE_MATRIX=1 \
+  LANE_CASES=all EXAMPLES=40 EFFORT=12
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder --durations=25
 
-soak: SECONDS_ = 120
-soak: $(READY) $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a loaded server (SECONDS_=120 each)
+soak: SECONDS_ = 60
+soak: $(READY) $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a loaded server (SECONDS_=60 each)
 	@failed=; run() { echo "$$*"; env $(LONG) "$$@" || failed="$$failed\n  $$*"; }; \
 	run $(PY) -m pytest -s tests/unit/query/test_time_limits.py tests/unit/query/test_compiling.py; \
 	run $(PY) -m tests.server.soak --seconds $$((2 * $(SECONDS_))) --out build/soak-server.json; \
+	run $(PY) -m tests.support.maintenance_soak --seconds $$((30 * $(SECONDS_))) --out build/soak-maintenance.json; \
 	run $(PY) -m pytest $(PARALLEL) tests/commit tests/concurrency tests/property \
 	  tests/behaviour/test_merge_matrix.py \
 	  tests/behaviour/test_changes_served.py tests/server/test_any_request.py tests/server/test_any_story.py \

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+from postgres import upserts_per_second
 
 import omnigraph.graph as og
 from tests.support.serving import serving
@@ -140,6 +141,10 @@ def _served() -> list[dict[str, object]]:
         rows.append(_row(f"{title}: p50", [p50], "ms", 200.0 if branches == 1 else None))
     ratio = rates["one branch, three workers"] / rates["one branch"]
     rows.append(_row("64 served clients: three workers / one", [ratio], "times", 1.0))
+    upserts = upserts_per_second(SECONDS)
+    if upserts is not None:
+        name = "64 clients of PostgreSQL: one-row upserts"
+        rows.append(_row(name, [upserts], "per second", None))
     return rows
 
 

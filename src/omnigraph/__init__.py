@@ -59,6 +59,7 @@ _HOMES = {
     "init": "omnigraph.graph",
     "load_catalog": "omnigraph.catalog",
     "open": "omnigraph.graph",
+    "repair_to_last_good": "omnigraph.graph",
     "set_query_memory": "omnigraph.query.limits",
 }
 

@@ -27,6 +27,7 @@ from omnigraph.graph import Graph as Graph
 from omnigraph.graph import import_archive as import_archive
 from omnigraph.graph import init as init
 from omnigraph.graph import open as open
+from omnigraph.graph import repair_to_last_good as repair_to_last_good
 from omnigraph.lang import Diagnostic as Diagnostic
 from omnigraph.lang import QueryError as QueryError
 from omnigraph.lang import SchemaError as SchemaError

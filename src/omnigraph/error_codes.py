@@ -87,6 +87,7 @@ option_invalid | invalid | An option has a value that is not allowed.
 option_missing | invalid | A required option of the Spark data source is missing.
 duration_invalid | invalid | A duration on the command line cannot be parsed.
 mode_invalid | invalid | The mode to open a graph in is neither `rw` nor `ro`.
+durability_invalid | invalid | The durability is neither `full` nor `relaxed`.
 file_not_found | not_found | A local file does not exist.
 file_unreadable | invalid | A local file cannot be read.
 file_unwritable | invalid unavailable | A local file cannot be written.
@@ -98,7 +99,7 @@ read_only | invalid | The graph is open in read-only mode.
 graph_not_found | not_found | There is no graph at the address, or under the name.
 already_initialized | conflict | A graph exists at the address already.
 uri_invalid | invalid | The address of a graph, file or proxy is not a supported URI.
-graph_corrupt | internal | Stored data contradicts itself or is damaged; run `omnigraph verify`.
+graph_corrupt | internal | Stored data is damaged: run `omnigraph verify`, `repair --to-last-good`.
 format_unsupported | unavailable | Another version of the storage format wrote the graph.
 version_reclaimed | not_found | Cleanup removed the requested version.
 branch_not_found | not_found | The branch does not exist.
@@ -124,12 +125,15 @@ cleanup_running | contention | A cleanup that may remove shared files is running
 cleanup_expired | contention | The lease of a cleanup expired; run it again.
 cleanup_policy_missing | invalid | Cleanup needs a number of commits or an age to retain.
 cleanup_policy_negative | invalid | A number of commits or an age to retain is negative.
+retention_invalid | invalid | A retention has no limit or an invalid one.
+maintenance_invalid | invalid | The interval or the CPU share of maintenance is out of range.
 
 # Storage
 storage_unavailable | unavailable | Storage does not answer or failed.
 storage_denied | unavailable | Storage denied access, or there are no credentials.
 storage_full | unavailable | There is no space left.
 storage_read_only | unavailable | The file system is read-only.
+sync_failed | unavailable | The disk failed to store a file of a commit; check the disk.
 storage_no_bucket | unavailable | The bucket does not exist.
 storage_not_found | not_found 500 | A stored object does not exist.
 storage_not_a_folder | unavailable | A file exists where a folder is expected.
@@ -144,6 +148,7 @@ schema_corrupt | internal | The stored schema cannot be read.
 schema_identity | internal | Two schemas break the rules of stable identities.
 identity_exhausted | internal | There are no identities left to allocate.
 schema_change_unsupported | invalid | The schema change is refused; refusals have diagnostic codes.
+key_change_blocked | conflict | The edges of the type changed on other branches, `branches`.
 schema_moved | conflict | The accepted schema of the branch changed since it was read.
 schema_declared | conflict | A cluster declares the schema; change it there.
 schema_file_unreadable | invalid | The schema file cannot be read.

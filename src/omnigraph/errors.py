@@ -219,6 +219,12 @@ class FormatUnsupported(OmniError):
         )
 
 
+NEXT_STEP = (
+    "`omnigraph repair GRAPH --to-last-good` shows how to continue, or restore it from a backup"
+)
+"""The next step where files that a branch needs are damaged."""
+
+
 class GraphCorrupt(OmniError):
     """Stored data is inconsistent or damaged."""
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,16 @@ from omnigraph.lang import Code
 from omnigraph.service.errors import describe_error, status_of
 
 SOURCE = Path(omnigraph.__file__).parent
-TREES = {
-    path: ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(SOURCE.rglob("*.py"))
-    if path.name != "error_codes.py"
-}
 CODE = re.compile(r"[a-z]+(_[a-z0-9]+)*")
 OF_CLIENTS = "http_.+"
 """A client makes this code of an answer that has none, with the status behind it."""
+
+
+@cache
+def trees() -> list[ast.Module]:
+    """Return the parsed modules of the source, all but the registry."""
+    paths = [path for path in sorted(SOURCE.rglob("*.py")) if path.name != "error_codes.py"]
+    return [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
 
 
 def literals(value: ast.expr | None) -> Iterator[str]:
@@ -43,7 +46,7 @@ def literals(value: ast.expr | None) -> Iterator[str]:
 def parameters_named_code() -> dict[str, set[int]]:
     """Return at which positions functions and classes of the source take a code as text."""
     positions: dict[str, set[int]] = {}
-    for tree in TREES.values():
+    for tree in trees():
         methods = {
             method: owner.name
             for owner in ast.walk(tree)
@@ -65,7 +68,7 @@ def parameters_named_code() -> dict[str, set[int]]:
 
 def codes_of_the_source() -> Iterator[str]:
     positions = parameters_named_code()
-    for node in (node for tree in TREES.values() for node in ast.walk(tree)):
+    for node in (node for tree in trees() for node in ast.walk(tree)):
         match node:
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
                 yield from (c for k in node.keywords if k.arg == "code" for c in literals(k.value))
@@ -90,7 +93,7 @@ def test_every_code_of_the_source_has_a_row():
 def test_every_row_is_used_by_the_source():
     texts = {
         node.value
-        for tree in TREES.values()
+        for tree in trees()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }

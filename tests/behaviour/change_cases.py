@@ -1874,3 +1874,198 @@ case(
     wrong=(("required", "Berth", "a", "depth", "required"),),
     on=MUTATION,
 )
+
+
+# --- edges with a key --------------------------------------------------------------------------
+
+KEYED = """
+node Stop { name: String @key }
+edge Link: Stop -> Stop @key(src, dst) { metres: I32?  note: String? }
+edge Trip: Stop -> Stop @card(0..2) @key(src, dst, on, fare) {
+  on: Date
+  fare: F64
+  seats: I32?
+  code: String?
+  @unique(code)
+}
+"""
+STOPS = [put("Stop", name=name) for name in ("a", "b", "c")]
+LINK = put("Link", src="a", dst="b", metres=5, note="old")
+TRIP = put("Trip", src="a", dst="b", on="2024-05-01", fare=2.0, seats=3, code="x")
+LINKED = [*STOPS, LINK, TRIP]
+
+case(
+    "the id of a keyed edge is made from its ends and key properties",
+    KEYED,
+    put("Link", src="b", dst="a"),
+    put("Trip", src="b", dst="a", on="1970-01-02", fare=-0.0),
+    before=LINKED,
+    after=[
+        *LINKED,
+        put("Link", id='["b","a"]', src="b", dst="a"),
+        put("Trip", id='["b","a","0","1"]', src="b", dst="a", on="1970-01-02", fare=0.0),
+    ],
+    s3=True,
+)
+case(
+    "a keyed edge is replaced whole",
+    KEYED,
+    put("Link", src="a", dst="b", note="new"),
+    before=LINKED,
+    after=[*STOPS, TRIP, put("Link", src="a", dst="b", note="new")],
+)
+case(
+    "an edge with another value in its key is another edge",
+    KEYED,
+    put("Trip", src="a", dst="b", on="2024-05-02", fare=2.0),
+    put("Link", src="b", dst="a"),
+    before=LINKED,
+    after=[
+        *LINKED,
+        put("Trip", src="a", dst="b", on="2024-05-02", fare=2.0),
+        put("Link", src="b", dst="a"),
+    ],
+)
+case(
+    "a keyed edge that exists is not appended",
+    KEYED,
+    put("Link", src="a", dst="b"),
+    put("Trip", src="a", dst="b", on="2024-05-01", fare=2.0),
+    put("Link", src="b", dst="c"),
+    before=LINKED,
+    mode="append",
+    on=LOADS,
+    wrong=(
+        ("key_conflict", "Link", '["a","b"]', None, 'edge Link \'["a","b"]\' exists already'),
+        ("key_conflict", "Trip", '["a","b","2","19844"]', None, "exists already"),
+    ),
+)
+case(
+    "a keyed edge is given once in a load",
+    KEYED,
+    put("Link", src="b", dst="c", metres=1),
+    put("Link", src="b", dst="c", metres=2),
+    before=LINKED,
+    on=LOADS,
+    wrong=(("unique", "Link", '["b","c"]', None, "Link.(src, dst): value '(b, c)' held by"),),
+)
+case(
+    "a later statement replaces the keyed edge of an earlier one",
+    KEYED,
+    put("Link", src="b", dst="c", metres=1),
+    put("Link", src="b", dst="c", note="x"),
+    before=LINKED,
+    on=MUTATION,
+    affected=(0, 2),
+    after=[*LINKED, put("Link", src="b", dst="c", note="x")],
+)
+case(
+    "keyed edges that are loaded again change nothing",
+    KEYED,
+    LINK,
+    TRIP,
+    before=LINKED,
+    after=LINKED,
+    s3=True,
+)
+case(
+    "an overwrite leaves the keyed edges it gives",
+    KEYED,
+    put("Link", src="a", dst="b", metres=6),
+    put("Link", src="c", dst="a"),
+    before=LINKED,
+    mode="overwrite",
+    on=LOADS,
+    after=[
+        *STOPS,
+        TRIP,
+        put("Link", src="a", dst="b", metres=6),
+        put("Link", src="c", dst="a"),
+    ],
+)
+case(
+    "a partial load finds a keyed edge by its key",
+    KEYED,
+    put("Link", src="a", dst="b", metres=7),
+    put("Trip", src="a", dst="b", on="2024-05-01", fare=2.0, seats=4),
+    before=LINKED,
+    partial=True,
+    on=PARTIAL,
+    after=[
+        *STOPS,
+        put("Link", src="a", dst="b", metres=7, note="old"),
+        put("Trip", **{**TRIP.values, "seats": 4}),
+    ],
+)
+case(
+    "the ends of a keyed edge must exist",
+    KEYED,
+    put("Link", src="a", dst="z"),
+    before=LINKED,
+    wrong=(("endpoint", "Link", '["a","z"]', None, "dst 'z' not found in Stop"),),
+)
+case(
+    "a key property of an edge is required",
+    KEYED,
+    put("Trip", src="a", dst="b", fare=1.0),
+    before=LINKED,
+    on=TEXTS,
+    wrong=(("required", "Trip", None, "on", "Trip.on is required"),),
+)
+case(
+    "cardinality counts keyed edges, replaced ones once",
+    KEYED,
+    put("Trip", src="a", dst="b", on="2024-05-01", fare=2.0),
+    put("Trip", src="a", dst="c", on="2024-05-01", fare=2.0),
+    before=LINKED,
+    after=[
+        *STOPS,
+        LINK,
+        put("Trip", src="a", dst="b", on="2024-05-01", fare=2.0),
+        put("Trip", src="a", dst="c", on="2024-05-01", fare=2.0),
+    ],
+)
+case(
+    "a key does not loosen cardinality or unique values",
+    KEYED,
+    put("Trip", src="a", dst="c", on="2024-05-01", fare=2.0),
+    put("Trip", src="a", dst="c", on="2024-05-02", fare=2.0, code="x"),
+    before=LINKED,
+    wrong=(
+        ("cardinality", "Trip", "a", None, "3"),
+        ("unique", "Trip", '["a","c","2","19845"]', "code", "held by"),
+    ),
+)
+case(
+    "keyed edges are updated and deleted by their ends",
+    KEYED,
+    change("Link", {"metres": 9}, where("from", "=", "a"), where("to", "=", "b")),
+    before=LINKED,
+    on=MUTATION,
+    affected=(0, 1),
+    after=[*STOPS, TRIP, put("Link", **{**LINK.values, "metres": 9})],
+)
+case(
+    "a whole key finds one edge to delete",
+    KEYED,
+    delete(
+        "Trip",
+        where("from", "=", "a"),
+        where("to", "=", "b"),
+        where("on", "=", "2024-05-01"),
+        where("fare", "=", 2.0),
+    ),
+    before=LINKED,
+    on=MUTATION,
+    affected=(0, 1),
+    after=[*STOPS, LINK],
+)
+case(
+    "keyed edges go with their node, and come again with the same ids",
+    KEYED,
+    delete("Stop", where("name", "=", "a")),
+    before=LINKED,
+    on=MUTATION,
+    affected=(1, 2),
+    after=[*STOPS[1:]],
+)

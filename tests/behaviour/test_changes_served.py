@@ -32,7 +32,7 @@ def rows():
     if os.environ.get("LANE_CASES") == "all":
         return [(n, case, on) for n in (1, 3) for case, surfaces in every for on in surfaces]
     chosen = [(case, on[place % len(on)]) for place, (case, on) in enumerate(every)]
-    return [(1, *row) for row in chosen[1::3]] + [(3, *row) for row in chosen[2::18]]
+    return [(1, *row) for row in chosen[1::4]] + [(3, *row) for row in chosen[2::24]]
 
 
 ROWS = rows()

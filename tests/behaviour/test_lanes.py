@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.catalog.migration_steps import AddProperty, DropProperty
+from omnigraph.catalog.migration_steps import AddProperty, ChangeKey, DropProperty
 from omnigraph.errors import AlreadyExists, InvalidInput
 from omnigraph.merge.conflicts import ConflictKind
+from omnigraph.merge.key_changes import KeyChangeBlocked
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.write.violations import ViolationRule
+from omnigraph.write.violations import ValidationFailed, ViolationRule
 from tests.support.deployments import ACTOR, SCHEMA, Embedded, served_lane
 
 ADD = "query add($name: String, $age: I32?) { insert Person { name: $name, age: $age } }"
@@ -83,6 +84,36 @@ def test_load_tells_what_it_read(graph):
     assert (done.mode, done.branch, done.total) == ("merge", "main", 3)
     assert (done.nodes, done.edges) == ({"Person": 2}, {"Knows": 1})
     assert (done.commit.message, done.actor, done.branch_created) == ("all of it", ACTOR, False)
+
+
+def test_keyed_edges_are_written_once_and_unkeyed_ones_are_noted(graph):
+    assert graph.load(LINES).notes == ()
+    again = graph.load(LINES)
+    assert [note.split()[:2] for note in again.notes] == [["edge", "Knows"]]
+    assert again.commit.counts["edge:Knows"].inserted == 1
+    source = graph.schema.source
+    keyed = source.replace("-> Person {", "-> Person @key(src, dst) {")
+    with pytest.raises(ValidationFailed) as refused:
+        graph.schema.apply(keyed)
+    assert (refused.value.total, refused.value.totals) == (1, {"unique": 1})
+    graph.mutate('query q() { delete Knows where from = "Ada" }')
+    [step] = graph.schema.apply(keyed).steps
+    assert (type(step), step.new.columns) == (ChangeKey, ("src", "dst"))
+    assert graph.load(LINES).commit is not None
+    done = graph.load(LINES)
+    assert (done.commit, done.notes) == (None, ())
+    made = graph.mutate('query q() { insert Knows { from: "Ada", to: "Bob" } }')
+    assert made.commit.counts["edge:Knows"].updated == 1
+
+
+def test_key_of_edges_that_changed_on_a_branch_is_refused_with_its_name(loaded):
+    loaded.branches.create("side")
+    loaded.mutate('query q() { insert Knows { from: "Bob", to: "Ada" } }', branch="side")
+    keyed = loaded.schema.source.replace("-> Person {", "-> Person @key(src, dst) {")
+    with pytest.raises(KeyChangeBlocked) as refused:
+        loaded.schema.apply(keyed)
+    assert refused.value.branches == ("side",)
+    assert "merge or delete these branches first" in str(refused.value)
 
 
 def test_values_of_every_type_come_back(loaded):

@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pyspark.sql.types import StructType
 import omnigraph as og
 import omnigraph.pipeline as spark
 from omnigraph.errors import Category, OmniError
-from omnigraph.graph import Branches, Changes, Commits, Graph, Indexes, Schema, Tags
+from omnigraph.graph import Branches, Changes, Commits, Graph, Indexes, Maintenance, Schema, Tags
 from omnigraph.pipeline.face import Pipelines
 from omnigraph.pipeline.feed import ChangeFeedOptions
 from omnigraph.pipeline.runs import RunStore
@@ -26,6 +27,8 @@ LINES = b'{"type":"Person","data":{"name":"ada","photo":"base64:aGk="}}\n'
 READ = "query q() { match { $p: Person } return { $p.name } }"
 WRITE = 'query m() { insert Person { name: "bo" } }'
 MOCK = {"kind": "mock"}
+STOPPED = threading.Event()
+STOPPED.set()
 
 POLICY = """
 version: 1
@@ -149,6 +152,18 @@ CALLS = {
     ),
     "Indexes.status": (lambda g: g.indexes.status(), [("read", "main", None)]),
     "Indexes.ensure": (lambda g: g.indexes.ensure(), [("admin", None, None)]),
+    "Maintenance.run": (lambda g: g.maintenance.run(), [("admin", None, None)]),
+    "Maintenance.watch": (lambda g: g.maintenance.watch(STOPPED), [("admin", None, None)]),
+    "Maintenance.retention": (lambda g: g.maintenance.retention(), [("admin", None, None)]),
+    "Maintenance.set_retention": (
+        lambda g: g.maintenance.set_retention(keep=9),
+        [("admin", None, None)],
+    ),
+    "Maintenance.clear_retention": (
+        lambda g: g.maintenance.clear_retention(),
+        [("admin", None, None)],
+    ),
+    "Maintenance.status": (lambda g: g.maintenance.status(), [("admin", None, None)]),
     "Branches.create": (
         lambda g: g.branches.create(" new "),
         [("branch_create", "main", "new")],
@@ -194,7 +209,7 @@ FREE = {
 
 
 def test_every_public_method_is_in_the_table():
-    faces = (Graph, Branches, Changes, Commits, Indexes, Schema, Tags)
+    faces = (Graph, Branches, Changes, Commits, Indexes, Maintenance, Schema, Tags)
     names = {
         f"{face.__name__}.{name}"
         for face in faces
@@ -289,6 +304,13 @@ def test_importing_an_archive_is_for_admins(place, tmp_path):
         og.import_archive(tmp_path / "a", tmp_path / "h", policy=policy("read"), actor="act-ada")
     og.import_archive(tmp_path / "a", tmp_path / "h", policy=policy("admin"), actor="act-ada")
     assert og.open(tmp_path / "h").query(READ).rows == [{"p.name": "ada"}]
+
+
+def test_returning_to_the_last_good_version_is_for_admins(place):
+    with pytest.raises(og.PolicyDenied, match="'admin'"):
+        og.repair_to_last_good(place, policy=policy("read"), actor="act-ada")
+    report = og.repair_to_last_good(place, policy=policy("admin"), actor="act-ada")
+    assert report.damaged == ()
 
 
 def test_bad_policy_opens_nothing(place, tmp_path):

@@ -222,6 +222,26 @@ def test_apply_names_the_entities_that_break_a_new_rule(uri):
     )
 
 
+def test_plan_shows_how_many_edges_a_new_key_rewrites(uri, tmp_path):
+    keyed = OLD.read_text().replace("Port -> Port", "Port -> Port @key(src, dst)")
+    (tmp_path / "keyed.pg").write_text(keyed)
+    line = "- change key edge Route: none -> @key(src, dst) (rewrites {} edges, ids change)"
+    files = omnigraph("schema", "plan", "--from", OLD, "--to", tmp_path / "keyed.pg")
+    assert files.out.splitlines()[2:] == [line.format("all")]
+    ran = omnigraph("schema", "plan", uri, "--schema", tmp_path / "keyed.pg")
+    assert ran.out.splitlines()[2:] == [line.format(3)]
+    made = json.loads(omnigraph("schema", "apply", uri, tmp_path / "keyed.pg", "--json").out)
+    assert made["steps"] == [
+        {
+            "kind": "change_key",
+            "type_kind": "edge",
+            "type_name": "Route",
+            "to": {"Key": ["src", "dst"]},
+            "edges": 3,
+        }
+    ]
+
+
 def test_states_and_files_are_compared(uri):
     assert omnigraph("branch", "create", "side", "--uri", uri).code == 0
     assert omnigraph("schema", "apply", uri, NEW, "--branch", "side").code == 0

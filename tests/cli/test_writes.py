@@ -6,6 +6,8 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
+import omnigraph.graph as og
+from omnigraph.storage.durability import Durability
 from tests.support.program import HARBOUR, omnigraph
 
 SCHEMA = HARBOUR / "schema.pg"
@@ -152,6 +154,21 @@ def test_mutation_that_cannot_be_run_has_a_reason(uri, arguments, code, reported
     assert reported in ran.err
 
 
+def test_load_of_edges_without_a_key_is_noted_on_standard_error(uri, tmp_path):
+    add_port(uri, "AAA")
+    file = tmp_path / "routes.ndjson"
+    file.write_text('{"edge": "Route", "from": "AAA", "to": "AAA", "data": {"nm": 1}}\n')
+    data = ("load", uri, "--data", file, "--mode", "merge")
+    assert "note:" not in omnigraph(*data).err
+    again = omnigraph(*data, "--json")
+    [note] = json.loads(again.out)["notes"]
+    assert note == (
+        "edge Route has no key and no ids were given, so a repeated load adds the same edges "
+        "again; declare `@key(src, dst)` on the type to merge them"
+    )
+    assert again.err.splitlines()[-1] == f"note: {note}"
+
+
 def test_export_writes_lines_edges_first(uri):
     add_port(uri, "BBB")
     add_port(uri, "AAA")
@@ -233,3 +250,21 @@ def test_schema_of_a_graph_is_shown_planned_and_linted_against(uri):
     assert json.loads(ran.out)["schema_source"] == {"kind": "graph", "uri": uri}
     assert ran.code == 0
     assert omnigraph("lint", "--store", uri, "--query", HARBOUR / "mistakes.gq").code == 1
+
+
+@pytest.mark.parametrize("durability", [level.value for level in Durability])
+def test_load_syncs_its_commit_as_the_option_says(uri, tmp_path, durability):
+    data = tmp_path / "ports.ndjson"
+    data.write_text(json.dumps({"type": "Port", "data": {"code": "AAA", "city": "x"}}))
+    ran = omnigraph(
+        "load", uri, "--data", data, "--mode", "merge", "--durability", durability, "--quiet"
+    )
+    assert ran.code == 0, ran.err
+    marked = og.open(uri, mode="ro")._manifest.main.state().head.relaxed
+    assert marked == (durability == "relaxed")
+
+
+def test_unknown_durability_is_refused(uri, tmp_path):
+    ran = omnigraph("load", uri, "--data", tmp_path, "--mode", "merge", "--durability", "some")
+    assert ran.code == 2
+    assert "'some' is not one of 'full', 'relaxed'" in ran.err

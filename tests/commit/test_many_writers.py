@@ -24,7 +24,7 @@ WRITERS = 8
 
 @pytest.mark.parametrize(
     ("fresh_place", "seconds", "age_floor"),
-    [("local", SOAK_SECONDS or 14, 8), ("s3", SOAK_SECONDS or 6, 30)],
+    [("local", SOAK_SECONDS or 11, 8), ("s3", SOAK_SECONDS or 4, 30)],
     indirect=["fresh_place"],
 )
 def test_many_writers_lose_nothing_and_double_nothing(fresh_place, seconds, age_floor, tmp_path):

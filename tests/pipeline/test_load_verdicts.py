@@ -61,4 +61,5 @@ def verdict(graph, file, case, engine):
         done = graph.load(file, mode=case.mode, partial=case.partial, engine=engine)
     except ValidationFailed as error:
         return said(error)
-    return done.nodes, done.edges, dict(done.commit.counts)
+    counts = {} if done.commit is None else dict(done.commit.counts)
+    return done.nodes, done.edges, counts

@@ -155,14 +155,15 @@ def embedded(uri: str, seconds: float) -> dict[str, Any]:
 
 
 def workers(server: Server) -> list[int]:
-    """Return the processes of a server."""
+    """Return the processes of a server that answer requests."""
     shown = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(server.process.pid)],
+        ["ps", "-o", "pid=,args=", "--ppid", str(server.process.pid)],
         capture_output=True,
         text=True,
         check=False,
     )
-    return [int(pid) for pid in shown.stdout.split()]
+    lines = (line.split() for line in shown.stdout.splitlines())
+    return [int(words[0]) for words in lines if "omnigraph.server.worker" in words]
 
 
 def memory(server: Server) -> int:

@@ -6,7 +6,7 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.fragment import write_fragments
 
-from omnigraph.storage.partial_version import open_without_newest
+from omnigraph.storage.partial_version import open_without_indexes, open_without_newest
 
 ROWS = 10
 
@@ -55,6 +55,21 @@ def test_indexed_rows_are_still_found_by_the_index(group):
     scanner = without(group, 3).scanner(filter="id IN ('a005', 'b001')", columns=["id"])
     assert sorted(scanner.to_table()["id"].to_pylist()) == ["a005", "b001"]
     assert "ScalarIndexQuery" in scanner.explain_plan()
+
+
+def test_version_without_indexes_has_the_same_rows_and_passes_none_on(group):
+    assert [index.name for index in group.describe_indices()] == ["id_idx"]
+    bare = open_without_indexes(group, None)
+    scanner = bare.scanner(filter="id IN ('a005', 'b001')", columns=["id"])
+    assert "ScalarIndexQuery" not in scanner.explain_plan()
+    assert sorted(scanner.to_table()["id"].to_pylist()) == ["a005", "b001"]
+    assert (bare.version, bare.to_table()) == (group.version, group.to_table())
+    new = write_fragments(people("c", 1), bare, mode="append", return_transaction=True)
+    operation = LanceOperation.Append(new.operation.fragments)
+    staged = LanceDataset.commit(bare, operation, read_version=bare.version, detached=True)
+    again = lance.dataset(bare.uri, version=staged.version, session=lance.Session())
+    assert (again.describe_indices(), again.count_rows()) == ([], group.count_rows() + 1)
+    assert [index.name for index in group.describe_indices()] == ["id_idx"]
 
 
 def test_the_whole_version_is_not_affected(group):

@@ -14,11 +14,13 @@ from omnigraph.catalog import (
     Catalog,
     MigrationPlan,
     SequentialAllocator,
+    TypeKind,
     accept_schema,
     plan_migration,
     read_catalog,
     resolve_schema,
 )
+from omnigraph.catalog.model import DST, SRC
 from omnigraph.lang import (
     Code,
     Diagnostic,
@@ -176,8 +178,11 @@ def _report(section: Section, code: Code) -> DiagnosticReport:
 
 def _row_id(row: Section, accepted: AcceptedSchema) -> str:
     values = json.loads(row.body)
-    properties = accepted.catalog.nodes[row.argument].properties
-    types = [(name, properties[name].type) for name in accepted.key_order(row.argument)]
+    kind = TypeKind.NODE if row.argument in accepted.catalog.nodes else TypeKind.EDGE
+    found = accepted.find(kind, row.argument)
+    assert found is not None, "a row names a type of the schema"
+    properties = {"src": SRC, "dst": DST} | dict(found.definition.properties)
+    types = [(name, properties[name].type) for name in found.key_order]
     members = [(type_.from_json(values[name]), type_) for name, type_ in types]
     return entity_id(members) if members else "generated"
 

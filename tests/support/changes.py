@@ -131,8 +131,11 @@ def is_edge(catalog: Catalog, name: str) -> bool:
 
 
 def key_of(catalog: Catalog, name: str) -> tuple[str, ...]:
-    """Return the key properties of a type in the order of a fresh graph, by name."""
-    return tuple(sorted(catalog.nodes[name].key)) if name in catalog.nodes else ()
+    """Return the key of a type in the order of a fresh graph: ends, then properties by name."""
+    if name in catalog.nodes:
+        return tuple(sorted(catalog.nodes[name].key))
+    ends = tuple(end for end in ("src", "dst") if end in catalog.edges[name].key)
+    return (*ends, *sorted(set(catalog.edges[name].key) - {*ends}))
 
 
 def property_type(catalog: Catalog, type_name: str, name: str) -> PropertyType:

@@ -17,17 +17,25 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import omnigraph as og
+from omnigraph.commit.manifest import Manifest
 from omnigraph.errors import OmniError
 from omnigraph.maintain import verify_subprocess
+from omnigraph.maintain.last_good import LastGoodSearch
+from omnigraph.maintain.last_good_model import LastGoodReport
+from omnigraph.maintain.return_to_last_good import return_to_last_good
+from omnigraph.storage import locate
+from omnigraph.storage.checksums import clear_checked_files
+from tests.support.groups import publish_together
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  bio: String? @index  photo: Blob?  tags: [String]? }
@@ -53,13 +61,14 @@ class Outcome:
     what: str
     reported: bool
     identical: bool
+    repaired: bool
     peak: int
     faults: tuple[str, ...]
     problems: tuple[str, ...]
 
 
 def make_graph(folder: Path) -> None:
-    """Create a graph with branches, a tag, blobs of every size, indexes and deletions."""
+    """Create a graph with branches, tags, blobs of every size, indexes, deletions and a group."""
     g = og.init(folder, schema=SCHEMA)
     g.load(io.StringIO("\n".join([*_people(0, 60), *_places(), *_knows(0, 60)])))
     g.tags.create("first")
@@ -75,6 +84,8 @@ def make_graph(folder: Path) -> None:
     g.load(io.StringIO("\n".join([*_people(70, 80), *_knows(70, 80)])))
     g.mutate('query m() { delete Person where name = "p62" }', branch="side")
     g.tags.create("last")
+    cities = ("Bonn", "Bern", "Jena")
+    publish_together(g, *(partial(g.insert, "Place", [{"city": city}]) for city in cities))
 
 
 def _people(start: int, stop: int) -> list[str]:
@@ -180,14 +191,68 @@ def _judged(found: dict[str, Any], expected: dict[str, Any]) -> Outcome:
     if found["peak"] > PEAK_BYTES:
         faults.append(f"verify used {found['peak']} bytes")
     reported = verified is not None and not verified["ok"]
-    identical = found.get("answers") == expected
+    answers = found.get("answers", {})
+    changed = [name for name in expected if answers.get(name) != expected[name]]
+    identical = not changed
     if not reported and not identical:
-        changed = [k for k in expected if found.get("answers", {}).get(k) != expected[k]]
         faults.append(f"unnoticed: {changed} {ending}")
+    # A damaged index is not used, and its status says so.
+    served = [n for n in changed if n != "indexes" and not _is_error(answers.get(n))]
+    if served and found.get("done") is not None:
+        faults.append(f"served: {served}")
+    repaired = _judge_repair(found, expected, faults)
     if found.get("done") is None and ending != f"signal {signal.SIGABRT}":
         faults.append(f"the commands did not end: {ending} in {found.get('at')}")
     problems = tuple(f"{p['where']}: {p['message']}" for p in (verified or {}).get("problems", ()))
-    return Outcome(found["what"], reported, identical, found["peak"], tuple(faults), problems)
+    return Outcome(
+        found["what"], reported, identical, repaired, found["peak"], tuple(faults), problems
+    )
+
+
+def _is_error(answer: Any) -> bool:
+    return answer is None or (isinstance(answer, dict) and "error" in answer)
+
+
+def _judge_repair(found: dict[str, Any], expected: dict[str, Any], faults: list[str]) -> bool:
+    """Compare what a return to the last good versions says with what it does."""
+    repair = found.get("repair")
+    if repair is None or "error" in repair:
+        faults.append(f"repair: {found['repair_ending']} {repair}")
+        return False
+    damaged = [plan for plan in repair["plans"] if not plan["whole"]]
+    if not repair["plans"][0]["possible"]:
+        if repair["confirmed"]["error"] != "graph_corrupt":
+            faults.append(f"repair without a whole version: {repair}")
+        return False
+    done = repair["confirmed"]
+    if "error" in done or not done.get("committed"):
+        faults.append(f"repair: {done}")
+        return False
+    for plan in repair["plans"]:
+        faults += _judge_branch(plan, done, expected)
+    # A tag may need a version that no branch needs: it is not lost, but cannot be read.
+    faults += [f"after repair: {text}" for text in done["problems"] if "tag " not in text]
+    return bool(damaged)
+
+
+def _judge_branch(
+    plan: dict[str, Any], done: dict[str, Any], expected: dict[str, Any]
+) -> Iterator[str]:
+    """Yield where the commits and the content of a branch are not what a plan says."""
+    branch = plan["branch"]
+    if branch not in expected["commits"]:
+        return
+    before, after = expected["commits"][branch], done["commits"].get(branch, [])
+    left = set(chain(*done["commits"].values()))  # a lost branch shares commits with others
+    missing = [commit for commit in before if commit not in left]
+    unread = [commit for commit in missing if commit not in plan["lost"]]
+    if set(after) - set(before) or set(plan["lost"]) - set(missing):
+        yield f"repair of {branch}: {plan['lost']} lost, but {missing} is missing"
+    versions = {expected["versions"][commit] for commit in unread}  # a group shares one
+    if len(versions) > plan["unreadable"]:
+        yield f"repair of {branch}: {unread} lost, {plan['unreadable']} unreadable versions"
+    if after and done["exports"][branch] != expected["history"][after[0]]:
+        yield f"repair of {branch}: its content is not that of commit {after[0]}"
 
 
 # --- the child -----------------------------------------------------------------------------------
@@ -199,6 +264,8 @@ def _main(whole: str, timeout: int, seeds: Sequence[int]) -> None:
             copy = Path(held, "graph")
             shutil.copytree(whole, copy)
             what = damage(copy, seed) if seed >= 0 else "nothing"
+            repairable = Path(held, "repaired")
+            shutil.copytree(copy, repairable)
             lines, verify_ending, peak = _forked(held, timeout, partial(_verify, copy))
             found: dict[str, Any] = {
                 "what": what,
@@ -214,6 +281,10 @@ def _main(whole: str, timeout: int, seeds: Sequence[int]) -> None:
                 found["verified"] = {"ok": False, "problems": [problem]}
             is_ok = report is not None and report["ok"]
             lines, ending, _ = _forked(held, timeout, partial(_commands, copy, writing=not is_ok))
+            for line in lines:
+                found |= line
+            lines, repair_ending, _ = _forked(held, timeout, partial(_repair, repairable))
+            found["repair_ending"] = repair_ending
             for line in lines:
                 found |= line
             print(json.dumps({**found, "ending": ending}), flush=True)
@@ -247,6 +318,55 @@ def _verify(root: Path) -> None:
     verify_subprocess.run_child_verify({"uri": str(root), "options": {}, "plain": True})
 
 
+def _repair(root: Path) -> None:
+    """Return a graph to its last good versions, in this process, and write what became of it."""
+    location = locate(root)
+    resource.setrlimit(resource.RLIMIT_DATA, (PEAK_BYTES, PEAK_BYTES))
+    search = LastGoodSearch(Manifest(location), lambda _: None, lambda *_: None)
+    repair: dict[str, Any] = {}
+    try:
+        report = LastGoodReport(lineages=tuple(search.run()))
+        repair["plans"] = [
+            {
+                "branch": plan.branch,
+                "whole": plan.is_whole,
+                "possible": plan.last_good is not None,
+                "lost": [commit.id for commit in plan.lost_commits],
+                "unreadable": plan.unreadable_versions,
+            }
+            for plan in report.lineages
+        ]
+        repair["confirmed"] = _confirm(root, report)
+    except BaseException as error:  # noqa: BLE001 - whatever a user would see as a traceback
+        repair["error"] = f"{type(error).__name__}: {error}"[:300]
+    print(json.dumps({"repair": repair}), flush=True)
+
+
+def _confirm(root: Path, report: LastGoodReport) -> dict[str, Any]:
+    try:
+        return_to_last_good(Manifest(locate(root)), report)
+    except OmniError as error:
+        return {"error": error.code, "message": error.message}
+    clear_checked_files()
+    g = og.open(root)
+    commits = _commits(g)
+    exports = {branch: _digest(g.export(branch)) for branch in commits}
+    verified = g.verify()
+    g.mutate('query m() { insert Place { city: "Oslo" } }')
+    cities = g.query("query q() { match { $p: Place } return { $p.city as c } }").rows
+    committed = {"c": "Oslo"} in cities
+    problems = [f"{p.where}: {p.message}" for p in verified.problems if not p.harmless]
+    return {"commits": commits, "exports": exports, "problems": problems, "committed": committed}
+
+
+def _commits(graph: og.Graph) -> dict[str, list[str]]:
+    """Return the commits of every branch, newest first."""
+    return {
+        name: [commit.id for commit in graph.branch(name).commits.list()]
+        for name in graph.branches.list()
+    }
+
+
 def _commands(root: Path, *, writing: bool) -> None:
     faults: dict[str, str] = {}
 
@@ -255,10 +375,10 @@ def _commands(root: Path, *, writing: bool) -> None:
         try:
             return call()
         except OmniError as error:
-            return f"{error.code}: {error.message}"
+            return {"error": error.code, "message": error.message}
         except BaseException as error:  # noqa: BLE001 - whatever a user would see as a traceback
             faults[name] = f"{type(error).__name__}: {error}"[:300]
-            return faults[name]
+            return {"error": faults[name]}
         finally:
             print(json.dumps({"faults": faults}), flush=True)
 
@@ -293,7 +413,15 @@ def _reads(root: Path) -> dict[str, Callable[[], Any]]:
     calls["log"] = lambda: [commit.to_json() for commit in opened().commits.list()]
     calls["names"] = lambda: [repr(opened().branches.list()), repr(opened().tags.list())]
     calls["diff"] = lambda: repr(list(opened().diff("first", "main")))[:20_000]
-    calls["history"] = lambda: [export(commit.id) for commit in opened().commits.list()]
+    calls["commits"] = lambda: _commits(opened())
+    calls["versions"] = lambda: {
+        commit.id: commit.manifest_version
+        for name in opened().branches.list()
+        for commit in opened().branch(name).commits.list()
+    }
+    calls["history"] = lambda: {
+        id_: export(id_) for id_ in dict.fromkeys(chain(*_commits(opened()).values()))
+    }
     calls["indexes"] = lambda: repr(opened().indexes.status())
     return calls
 

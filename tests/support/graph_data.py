@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import omnigraph.graph as og
-from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType
+from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType, TypeKind
 from omnigraph.types import entity_id
 from omnigraph.types.data_values import from_data
 from tests.support.embedding import MOCK
@@ -29,7 +29,7 @@ def read_lines(lines: Iterable[str], schema: AcceptedSchema) -> PlainGraph:
         if "type" in record:
             node_type = schema.catalog.nodes[record["type"]]
             values = _values(data, node_type)
-            keys = schema.key_order(node_type.name)
+            keys = schema.key_order(TypeKind.NODE, node_type.name)
             members = [(values[name], node_type.properties[name].type) for name in keys]
             nodes[node_type.name][entity_id(members) if members else given] = values
         else:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
+from typing import Any
 
 import omnigraph.graph as og
 from tests.support.children import Place
@@ -66,3 +68,36 @@ def change(graph: og.Graph, slug: str, version: int) -> str:
         result = graph.mutate(SET, {"slug": slug, "version": version})
     assert result.commit is not None, "every change changes something"
     return result.commit.id
+
+
+def check_writers(graph: og.Graph, acknowledged: Sequence[tuple[int, int, str]]) -> set[str]:
+    """Compare the graph with what the writers received; return which outcomes there were."""
+    report = graph.verify()
+    assert report.ok, report.problems
+    commits = {commit.id: commit for commit in graph.commits.list()}
+    parts = {
+        row["p.slug"]: row["p.version"] for row in _rows(graph, "$p: Part", "$p.slug, $p.version")
+    }
+    labels = {row["l.slug"] for row in _rows(graph, "$l: Label", "$l.slug")}
+    edges = {
+        (row["p.slug"], row["l.slug"])
+        for row in _rows(graph, "$p: Part  $p labelled $l", "$p.slug, $l.slug")
+    }
+    assert set(parts) == labels, "a commit adds both or neither"
+    assert edges == {(slug, slug) for slug in parts}
+    outcomes: set[str] = set()
+    for number in range(WRITERS):
+        done = {version: commit for writer, version, commit in acknowledged if writer == number}
+        assert set(done.values()) <= commits.keys()
+        last = max(done, default=-1)
+        version = parts.get(f"w{number}", -1)
+        # The change that was under way when the process died may have been published.
+        assert last <= version <= min(last + 1, CHANGES - 1), (number, done, version)
+        outcomes.add("acknowledged" if done else "absent" if version < 0 else "unknown")
+    assert len(commits) == 1 + sum(version + 1 for version in parts.values())
+    return outcomes
+
+
+def _rows(graph: og.Graph, pattern: str, columns: str) -> list[Any]:
+    """Query one pattern."""
+    return list(graph.query(f"query q() {{ match {{ {pattern} }} return {{ {columns} }} }}"))

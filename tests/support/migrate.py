@@ -122,6 +122,14 @@ class _Migration:
         assert _limits(step["from"]) == type_["cardinality"]
         type_["cardinality"] = _limits(step["to"])
 
+    def change_key(self, step: Json) -> None:
+        type_ = self.type(step)
+        kept = [c for c in type_["constraints"] if "Key" not in c]
+        assert [c for c in type_["constraints"] if "Key" in c] == [
+            key for key in (step.get("from"),) if key is not None
+        ]
+        type_["constraints"] = _canonical([*kept, step["to"]])
+
     def widen_property(self, step: Json) -> None:
         property_ = self.property(step)
         nullable = property_["type"]["nullable"]
@@ -168,6 +176,8 @@ def _columns(constraint: Json) -> list[str]:
 def _renamed(constraint: Json, old: str, new: str) -> Json:
     ((word, body),) = constraint.items()
     columns = sorted(new if name == old else name for name in _columns(constraint))
+    if word == "Key" and _columns(constraint)[:2] == ["src", "dst"]:
+        columns = ["src", "dst", *(name for name in columns if name not in ("src", "dst"))]
     if not isinstance(body, dict):
         return {word: columns}
     if "property" in body:

@@ -39,6 +39,7 @@ from omnigraph.catalog.model import (
     canonical_constraints,
     constraint_columns,
     constraint_word,
+    ordered_columns,
 )
 from omnigraph.catalog.properties import canonical_annotations
 from omnigraph.types import PropertyType
@@ -258,7 +259,7 @@ def _decode_definition(
         return InterfaceType(name=name, properties=properties)
     annotations = _decode_annotations(entry)
     constraints = canonical_constraints(
-        [_decode_constraint(c) for c in entry.entries("constraints")]
+        [_decode_constraint(c, kind) for c in entry.entries("constraints")]
     )
     if kind is TypeKind.NODE:
         return NodeType(
@@ -325,17 +326,18 @@ def _decode_annotations(entry: _SchemaJsonObject) -> tuple[Annotation, ...]:
     return canonical_annotations(annotations)
 
 
-def _decode_constraint(entry: _SchemaJsonObject) -> Constraint:
+def _decode_constraint(entry: _SchemaJsonObject, kind: TypeKind) -> Constraint:
     word = entry.get("kind", str)
     names = _sorted_names(reference.get("name", str) for reference in entry.entries("properties"))
     if word == "index" and "metric" in entry.value:
         metric = entry.convert("metric", Metric)
         return Index(names, None if metric is Metric.COSINE else metric)
     if word in COLUMN_CONSTRAINTS:
-        return COLUMN_CONSTRAINTS[word](names)
+        constraint = COLUMN_CONSTRAINTS[word]
+        return constraint(ordered_columns(names, constraint, kind))
     if len(names) != 1:
         raise SchemaCorrupt(f"{entry.place}.properties: @{word} speaks of exactly one property")
     if word not in VALUE_CONSTRAINTS:
         raise SchemaCorrupt(f"{entry.place}.kind: unknown constraint `{word:.40}`")
-    kind = VALUE_CONSTRAINTS[word].type
-    return kind(names[0], *(entry.convert(key, read) for key, read in kind.json_members.items()))
+    spec = VALUE_CONSTRAINTS[word].type
+    return spec(names[0], *(entry.convert(key, read) for key, read in spec.json_members.items()))

@@ -79,10 +79,9 @@ class AcceptedSchema:
             for name, property_id in type_.property_ids.items():
                 yield property_id, f"{type_.entity}.{name}"
 
-    def key_order(self, node_name: str) -> tuple[str, ...]:
-        """Return the key properties of a node type in the order in which they form its ids."""
-        ids = self._by_name[TypeKind.NODE, node_name].property_ids
-        return tuple(sorted(self.catalog.nodes[node_name].key, key=lambda name: ids[name]))
+    def key_order(self, kind: TypeKind, name: str) -> tuple[str, ...]:
+        """Return the members of the key of a type in the order in which they form its ids."""
+        return self._by_name[kind, name].key_order
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that is kept with the graph."""
@@ -122,6 +121,8 @@ def _check_schema(schema: AcceptedSchema) -> None:
                 _check_interfaces(type_.definition, type_, schema.catalog)
             case EdgeType():
                 _check_constraints(type_.definition, type_, ("id", "src", "dst"))
+                if type_.definition.key[:2] not in ((), ("src", "dst")):
+                    raise SchemaCorrupt(f"the key of {type_.entity} does not start with its ends")
                 for word, name in (("src", type_.definition.src), ("dst", type_.definition.dst)):
                     if name not in schema.catalog.nodes:
                         place = f"{word} of {type_.entity}"

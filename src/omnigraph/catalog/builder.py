@@ -282,7 +282,7 @@ def _build_edge(decl: EdgeDecl, context: SchemaCheckContext) -> EdgeType:
         dst=decl.dst.text,
         properties={p.name: replace(p, shorthands=()) for p in properties.values()},
         cardinality=_cardinality(decl, context),
-        constraints=_resolve_constraints(decl.members, properties, owner),
+        constraints=_resolve_constraints((*decl.keys, *decl.members), properties, owner),
         annotations=annotations,
         rename_from=rename_from,
         span=decl.name.span,

@@ -25,8 +25,10 @@ from omnigraph.catalog.model import (
     canonical_constraints,
     constraint_columns,
     constraint_word,
+    ordered_columns,
 )
 from omnigraph.catalog.properties import (
+    EDGE_KEY,
     DeclaringType,
     index_metric,
     property_kind,
@@ -144,15 +146,16 @@ class LocatedConstraint:
 def resolve_constraint(decl: ConstraintDecl, owner: DeclaringType) -> LocatedConstraint | None:
     """Return the constraint a declaration means, or None after reporting why it means none."""
     word = decl.name.text
-    if owner.kind is TypeKind.EDGE and (word == "key" or word in VALUE_CONSTRAINTS):
+    if owner.kind is TypeKind.EDGE and word in VALUE_CONSTRAINTS:
         message = f"@{word} is not supported on edges"
         owner.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
         return None
     names = tuple(argument for argument in decl.arguments if isinstance(argument, Name))
     constraint: Constraint | None = None
     if word in COLUMN_CONSTRAINTS:
-        usage, example = "property names", f"@{word}(a, b)"
-        columns = tuple(sorted({name.text for name in names}))
+        is_edge_key = owner.kind is TypeKind.EDGE and word == "key"
+        usage, example = "property names", EDGE_KEY if is_edge_key else f"@{word}(a, b)"
+        columns = ordered_columns((n.text for n in names), COLUMN_CONSTRAINTS[word], owner.kind)
         named = [argument for argument in decl.arguments if isinstance(argument, NamedArgument)]
         if word == "index" and names and len(names) + len(named) == len(decl.arguments):
             constraint = Index(columns, index_metric(named, owner))
@@ -183,18 +186,37 @@ def check_constraints(
         if isinstance(item.constraint, Key):
             keys += 1
             if keys > 1:
+                example = EDGE_KEY if owner.kind is TypeKind.EDGE else "@key(a, b)"
                 owner.error(
                     Code.MULTIPLE_KEYS,
-                    f"node {owner.name} has multiple @key constraints",
+                    f"{owner.kind} {owner.name} has multiple @key constraints",
                     item.span,
-                    hint="write one `@key(a, b)` over all key properties",
+                    hint=f"write one `{example}` over all key properties",
                 )
+                continue
+            if owner.kind is TypeKind.EDGE and not _is_edge_key(item, owner):
                 continue
         if checker.check(item):
             kept.append(_without_default_metric(item.constraint))
         if isinstance(item.constraint, Index):
             checker.check_metrics(kept, item)
     return canonical_constraints(kept)
+
+
+def _is_edge_key(located: LocatedConstraint, owner: DeclaringType) -> bool:
+    """Return whether the key of edges starts with both ends, and report one that does not."""
+    names = [name.text for name in located.names]
+    if names[:2] == [SRC.name, DST.name]:
+        return True
+    spelled = {"from": SRC.name, "to": DST.name}
+    rest = [n for n in dict.fromkeys(names) if n not in (SRC.name, DST.name, *spelled)]
+    owner.error(
+        Code.EDGE_KEY_INVALID,
+        f"the @key of edge {owner.name} does not start with `src, dst`",
+        located.span,
+        hint=f"write `@key({', '.join([SRC.name, DST.name, *rest])})`",
+    )
+    return False
 
 
 def _without_default_metric(constraint: Constraint) -> Constraint:

@@ -19,6 +19,7 @@ from omnigraph.catalog.model import (
     AcceptedType,
     Catalog,
     Definition,
+    EdgeType,
     InterfaceType,
     Property,
     TypeKind,
@@ -264,7 +265,12 @@ def _assign_identities(
         property_ids[key][name] = PropertyId(new_ids)
 
     incarnations = {key: t.incarnation for key, t in matches.types.items()}
-    stored = (key for key in by_id if key in new_types and key[0] is not TypeKind.INTERFACE)
+    stored = (
+        key
+        for key in by_id
+        if (key in new_types and key[0] is not TypeKind.INTERFACE)
+        or _has_new_key(definitions[key], property_ids[key], matches.types.get(key))
+    )
     incarnations |= {key: IncarnationId(new_ids) for key, new_ids in fresh.allocate(stored).items()}
 
     types = (
@@ -277,3 +283,16 @@ def _assign_identities(
         for key, definition in definitions.items()
     )
     return AcceptedSchema(domain, tuple(types))
+
+
+def _has_new_key(
+    definition: Definition, property_ids: Mapping[str, PropertyId], accepted: AcceptedType | None
+) -> bool:
+    """Return whether an accepted edge type gets a key, or another one: all its IDs change.
+
+    Edges of a type that loses its key keep their IDs.
+    """
+    if accepted is None or not isinstance(definition, EdgeType) or not definition.key:
+        return False
+    members = {property_ids.get(name, name) for name in definition.key}
+    return members != set(accepted.key_identity)

@@ -17,6 +17,7 @@ from omnigraph.catalog.migration_steps import (
     AddProperty,
     AddType,
     ChangeCardinality,
+    ChangeKey,
     DeclareEmbeddingModel,
     DropProperty,
     DropType,
@@ -49,6 +50,7 @@ from omnigraph.catalog.model import (
     constraint_columns,
     constraint_text,
     constraint_word,
+    ordered_columns,
     type_constraints,
 )
 from omnigraph.catalog.properties import canonical_annotations
@@ -132,6 +134,8 @@ def type_steps(
         else:
             yield from _new_property_steps(name, property_id, before, after)
     yield from _drop_steps(before, after)
+    if old.incarnation != new.incarnation:
+        yield ChangeKey(new.kind, new.name, _key(before, after), _key(after))
     yield from _constraint_steps(None, before, after)
 
 
@@ -222,6 +226,17 @@ def _structure_steps(before: _SchemaTypeState, after: _SchemaTypeState) -> Itera
             if old_edge.cardinality != new_edge.cardinality:
                 limits = (old_edge.cardinality, new_edge.cardinality)
                 yield ChangeCardinality(TypeKind.EDGE, after.type.name, *limits)
+
+
+def _key(side: _SchemaTypeState, later: _SchemaTypeState | None = None) -> Key | None:
+    """Return the key of a type, with the names its properties have later."""
+    keys = (c for c in side.constraints.values() if isinstance(c, Key))
+    key = next(keys, None)
+    if key is None or later is None:
+        return key
+    renamed = _with_current_names(key, side, later)
+    assert isinstance(renamed, Key), "names do not change the kind"
+    return renamed
 
 
 def _linked_type_ids(side: _SchemaTypeState, kind: TypeKind, names: tuple[str, ...]) -> set[int]:
@@ -355,7 +370,11 @@ def _constraint_steps(
     for identity, constraint in before.constraints.items():
         if identity in after.constraints or before.property_of(constraint) != focus:
             continue
-        if isinstance(constraint, Key):
+        if isinstance(constraint, Key) and after.type.kind is TypeKind.EDGE:
+            if before.type.incarnation == after.type.incarnation:
+                spelled = _with_current_names(constraint, before, after)
+                yield RemoveConstraint(after.type.kind, after.type.name, spelled)
+        elif isinstance(constraint, Key):
             what = "constraints" if focus is None else "property constraints"
             reason = f"removing {what} is not supported: {constraint_text(constraint)}"
             yield UnsupportedChange(entity, reason)
@@ -365,6 +384,8 @@ def _constraint_steps(
     for identity, constraint in after.constraints.items():
         if identity in before.constraints or after.property_of(constraint) != focus:
             continue
+        if isinstance(constraint, Key) and after.type.kind is TypeKind.EDGE:
+            continue  # a step of its own
         if isinstance(constraint, Key):
             text = constraint_text(constraint)
             reason = f"a key cannot be added to an existing type: {text}"
@@ -393,7 +414,8 @@ def _with_current_names(
 
     if isinstance(constraint, ValueConstraint):
         return replace(constraint, property=now(constraint.property))
-    return replace(constraint, columns=tuple(sorted(map(now, constraint.columns))))
+    columns = ordered_columns(map(now, constraint.columns), type(constraint), after.type.kind)
+    return replace(constraint, columns=columns)
 
 
 def plan_migration(accepted: AcceptedSchema, desired: AcceptedSchema) -> MigrationPlan:
@@ -441,7 +463,8 @@ def _check_history(accepted: AcceptedSchema, desired: AcceptedSchema) -> None:
             )
     for new in desired.types:
         old = accepted.by_id(new.id)
-        if old is not None and old.incarnation != new.incarnation:
+        is_edge = new.kind is TypeKind.EDGE  # its incarnation changes with its key
+        if old is not None and old.incarnation != new.incarnation and not is_edge:
             raise IdentityError(f"{new.entity} changed its incarnation but kept its identity")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
@@ -45,15 +46,15 @@ class _Step:
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
         wire: dict[str, Any] = {"kind": self.kind}
-        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            value = getattr(self, field.name)
+        for member in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            value = getattr(self, member.name)
             if value is not None:
-                wire[WIRE_NAMES.get(field.name, field.name)] = _step_value_to_json(value)
+                wire[WIRE_NAMES.get(member.name, member.name)] = _step_value_to_json(value)
         return wire
 
     def describe(self) -> str:
         """Return one line of text."""
-        names = [field.name for field in fields(self)]  # type: ignore[arg-type]  # as above
+        names = [member.name for member in fields(self)]  # type: ignore[arg-type]  # as above
         texts = {name: _step_value_to_text(getattr(self, name)) for name in names}
         path = [texts[name] for name in ("name", "type_name", "property_name") if name in texts]
         place = f"{texts.get('type_kind')} {'.'.join(path)}"
@@ -69,6 +70,8 @@ def _step_value_to_json(value: object) -> object:
             return constraint_to_json(value)
         case PropertyType() | Annotation():
             return value.to_json()
+        case int():
+            return value
         case tuple():
             return [_step_value_to_json(item) for item in value]
         case _:
@@ -162,6 +165,38 @@ class RemoveConstraint(_ConstraintStep):
     """A type has one constraint less."""
 
     template = "remove constraint {place} {constraint}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeKey(_TypeStep):
+    """The IDs of edges are made from another key: existing ones are written again with new IDs.
+
+    `edges` is the number of existing ones, None where there is no graph to count them.
+    """
+
+    template = "change key {place}: {0.old_text} -> {0.new_text}{0.effect}"
+    old: Key | None = None
+    new: Key | None = None
+    edges: int | None = field(default=None, compare=False)
+
+    @property
+    def old_text(self) -> str:
+        """The key before, as a schema has it."""
+        return _step_value_to_text(self.old) or "none"
+
+    @property
+    def new_text(self) -> str:
+        """The key afterwards, as a schema has it."""
+        return _step_value_to_text(self.new) or "none"
+
+    @property
+    def effect(self) -> str:
+        """What happens to existing edges."""
+        if self.edges == 0:
+            return ""
+        number = "all" if self.edges is None else f"{self.edges:,}"
+        noun = "edge" if self.edges == 1 else "edges"
+        return f" (rewrites {number} {noun}, ids change)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +306,7 @@ MigrationStep: TypeAlias = (
     | RenameProperty
     | AddConstraint
     | RemoveConstraint
+    | ChangeKey
     | ChangeCardinality
     | ExtendEnum
     | WidenProperty
@@ -304,6 +340,17 @@ class MigrationPlan:
     def with_data_loss(self) -> MigrationPlan:
         """Return the same plan with every drop made hard."""
         return MigrationPlan(tuple(_with_hard_drop(step) for step in self.steps))
+
+    def with_edge_counts(self, count: Callable[[str], int]) -> MigrationPlan:
+        """Return the same plan with the number of edges that each step writes again.
+
+        `count` is called with the name that an edge type has after the migration.
+        """
+        steps = (
+            replace(step, edges=count(step.type_name)) if isinstance(step, ChangeKey) else step
+            for step in self.steps
+        )
+        return MigrationPlan(tuple(steps))
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""

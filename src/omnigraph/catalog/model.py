@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from reprlib import repr as brief
@@ -18,6 +18,7 @@ from omnigraph.lang.tokens import encode_string
 from omnigraph.types import PropertyType, Scalar
 
 _EXACT_FLOATS = 2**53
+_KEY_ENDS = ("src", "dst")
 
 
 class TypeKind(StrEnum):
@@ -65,7 +66,7 @@ class Embed:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The properties an entity's id is made from."""
+    """The properties an entity's id is made from; of an edge first its two ends."""
 
     columns: tuple[str, ...]
 
@@ -228,6 +229,18 @@ def constraint_to_json(constraint: Constraint) -> dict[str, Any]:
             return {type(constraint).__name__: {"property": name, **constraint.members()}}
 
 
+def key_of(constraints: Iterable[Constraint]) -> tuple[str, ...]:
+    """Return the members of the key among some constraints; empty when there is none."""
+    return next((c.columns for c in constraints if isinstance(c, Key)), ())
+
+
+def ordered_columns(names: Iterable[str], constraint: type, kind: TypeKind) -> tuple[str, ...]:
+    """Return the members of a constraint by name; in a key of edges the ends come first."""
+    ends = _KEY_ENDS if constraint is Key and kind is TypeKind.EDGE else ()
+    given = set(names)
+    return (*(end for end in ends if end in given), *sorted(given.difference(ends)))
+
+
 def canonical_constraints(constraints: list[Constraint]) -> tuple[Constraint, ...]:
     """Return constraints without repetition, in the order of their wire text."""
     by_text = {json.dumps(constraint_to_json(c), sort_keys=True): c for c in constraints}
@@ -297,7 +310,7 @@ class NodeType:
     @property
     def key(self) -> tuple[str, ...]:
         """The key properties by name; empty when ids are generated."""
-        return next((c.columns for c in self.constraints if isinstance(c, Key)), ())
+        return key_of(self.constraints)
 
     def lookup(self, name: str) -> Property | None:
         """Return a declared property or the system property `id`."""
@@ -317,6 +330,11 @@ class EdgeType:
     annotations: tuple[Annotation, ...] = ()
     rename_from: str | None = None
     span: TextSpan = field(default=NO_SPAN, compare=False)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """`src`, `dst` and the key properties by name; empty when ids are generated."""
+        return key_of(self.constraints)
 
     def lookup(self, name: str) -> Property | None:
         """Return a declared property or the system property `id`."""
@@ -430,6 +448,22 @@ class AcceptedType:
     def entity(self) -> str:
         """The spelling of this type in refusals: `node:Ship`."""
         return f"{self.kind}:{self.name}"
+
+    @property
+    def key_order(self) -> tuple[str, ...]:
+        """The members of the key in the order in which they form ids: ends, then by identity.
+
+        It does not change when a property is renamed.
+        """
+        columns = key_of(type_constraints(self.definition))
+        ends = [name for name in columns if name not in self.property_ids]
+        rest = [name for name in columns if name in self.property_ids]
+        return (*ends, *sorted(rest, key=lambda name: self.property_ids[name]))
+
+    @property
+    def key_identity(self) -> tuple[int | str, ...]:
+        """The members of the key by identity; equal keys make equal ids."""
+        return tuple(self.property_ids.get(name, name) for name in self.key_order)
 
     @property
     def order(self) -> tuple[int, str]:

@@ -27,6 +27,9 @@ RESERVED_COLUMN_NAMES = frozenset(
 
 _TEXT_ANNOTATIONS = ("description", "instruction")
 
+EDGE_KEY = "@key(src, dst)"
+"""The shortest key of an edge type, for messages."""
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheckContext:
@@ -141,7 +144,10 @@ def header_annotations(
                 message = f"@{word} is only supported on node properties or as body constraint"
             else:
                 message = f"@{word} is not supported on edges"
-            owner.error(Code.CONSTRAINT_MISPLACED, message, annotation.span)
+            hint = None
+            if word == "key" and owner.kind is TypeKind.EDGE:
+                message, hint = "@key on an edge needs its members", f"write `{EDGE_KEY}`"
+            owner.error(Code.CONSTRAINT_MISPLACED, message, annotation.span, hint=hint)
         elif word == "rename_from":
             rename_from = rename_source(annotation, owner)
         else:
@@ -230,7 +236,9 @@ def _constraint_shorthand(
         return None
     if owner.kind is TypeKind.EDGE and word == "key":
         message = f"@key is not supported on edge property {place}"
-        owner.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
+        name = place.rpartition(".")[2]
+        hint = f"write `@key(src, dst, {name})` behind the endpoint types"
+        owner.error(Code.CONSTRAINT_MISPLACED, message, decl.span, hint=hint)
         return None
     kind = property_kind(type_)
     if kind is not None and not (kind == "vector" and word == "index"):

@@ -49,6 +49,9 @@ COMMAND_GROUPS = {
     ),
     "Pipelines": ("pipeline", "analyze"),
     "Maintenance": (
+        "status",
+        "maintain",
+        "retention",
         "optimize",
         "cleanup",
         "verify",

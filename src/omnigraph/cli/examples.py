@@ -79,6 +79,8 @@ load | ./my-graph --data data.ndjson --mode merge
 load | ./my-graph --node Paper=papers.csv --edge Cites=cites.csv --mode append
 login | production < token.txt
 logout | production
+maintain | ./my-graph
+maintain | ./my-graph --watch --interval 30 --cpu-share 0.5
 mcp | --store ./my-graph --as agent
 mcp | --graph papers=./my-graph --http --bind 127.0.0.1:8080
 merge | --store ./my-graph review --into main
@@ -117,6 +119,12 @@ recover | ./my-graph --stale-after 15m
 recover | ./my-graph --audit
 repair | ./my-graph
 repair | ./my-graph --confirm
+repair | ./my-graph --to-last-good
+repair | ./my-graph --to-last-good --confirm
+retention | set ./my-graph --keep 1000 --older-than 30d
+retention set | ./my-graph --keep 1000 --older-than 30d
+retention show | ./my-graph --json
+retention unset | ./my-graph
 revert | --store ./my-graph 01KXAMPLE00000000000000000 -m 'Undo the load'
 schema | plan ./my-graph --schema new.pg
 schema | apply ./my-graph new.pg
@@ -131,7 +139,10 @@ schema show | schema.pg
 schema show | ./my-graph --at v1
 serve | --graph papers=./my-graph --bind 127.0.0.1:8080 --unauthenticated
 serve | --cluster ./cluster --workers 4
+serve | --graph papers=./my-graph --no-maintenance
 snapshot | ./my-graph --branch review
+status | ./my-graph
+status | ./my-graph --json
 tag | create --store ./my-graph v1
 tag create | --store ./my-graph v1 --at main
 tag delete | --store ./my-graph v1

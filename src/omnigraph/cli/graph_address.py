@@ -14,8 +14,11 @@ from omnigraph.service.user_config import Profile, UserConfig
 
 DIRECT_COMMANDS = (
     "init",
+    "maintain",
     "optimize",
     "repair",
+    "retention",
+    "status",
     "cleanup",
     "verify",
     "recover",

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial, wraps
+from dataclasses import dataclass, replace
+from functools import wraps
 from importlib import import_module
-from typing import Any, Protocol, cast
+from pathlib import Path
+from typing import Any, cast
 
 import click
 
@@ -46,14 +47,52 @@ _ECHOED_COMMANDS = (
 )
 
 
-class GraphOpener(Protocol):
+@dataclass(frozen=True, slots=True)
+class StoredGraph:
+    """The address of a graph in storage, and how it is accessed."""
+
+    address: str
+    policy: Policy | Path | None
+    actor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOpener:
     """Opens the graph that a command addresses."""
 
-    def __call__(self, *, mode: str = ..., destroys: bool = ...) -> Graph:
+    uri: str | None
+    store: str | None
+    mode: str
+    actor: str | None
+    destroys: bool
+
+    def __call__(
+        self,
+        *,
+        mode: str | None = None,
+        destroys: bool | None = None,
+        durability: str | None = None,
+    ) -> Graph:
         """Return the open graph; by default as the command declares."""
+        return open_addressed_graph(
+            self.uri,
+            self.store,
+            mode=self.mode if mode is None else mode,
+            actor=self.actor,
+            destroys=self.destroys if destroys is None else destroys,
+            durability=durability,
+        )
+
+    def locate(self, *, mode: str) -> StoredGraph:
+        """Return where the graph is stored without opening it: it may be damaged."""
+        operator = load_user_config()
+        scope = resolve_address(address_options(self.uri, self.store), command_words(), operator)
+        stored = _stored_graph(scope, operator, self.actor, mode)
+        _print_address(scope, stored.address)
+        return stored
 
 
-def open_addressed_graph(
+def open_addressed_graph(  # noqa: PLR0913 - the options of opening a graph
     uri: str | None,
     store: str | None,
     *,
@@ -61,6 +100,7 @@ def open_addressed_graph(
     actor: str | None = None,
     destroys: bool = False,
     graph_id: str | None = None,
+    durability: str | None = None,
 ) -> Graph:
     """Open the addressed graph; a remote graph has the same methods.
 
@@ -71,26 +111,43 @@ def open_addressed_graph(
     scope = resolve_address(address_options(uri, store), command_words(), operator)
     if scope.graph is None and graph_id is not None:
         scope = replace(scope, graph=graph_id)
-    who = actor_and_policy(actor)
     if scope.kind == "server":
-        if mode == "rw" and who.actor is not None:
+        if mode == "rw" and actor_and_policy(actor).actor is not None:
             message = "--as does not apply to a remote graph: its token identifies the actor"
+            raise InvalidUsage(message)
+        if durability is not None:
+            message = "--durability does not apply to a remote graph: it is an option of `serve`"
             raise InvalidUsage(message)
         graph = cast(
             Graph, import_module("omnigraph.cli.remote").open_remote_graph(scope, operator)
         )
     else:
-        address, policy = (scope.address, None) if scope.kind == "store" else _cluster_graph(scope)
-        if policy is not None and who.policy is not None:
-            message = "--policy does not apply: the cluster has a policy for this graph"
-            raise InvalidUsage(message)
-        has_default = mode == "rw" or policy is not None
-        acts = who.actor or (operator.actor if has_default else None)
-        graph = open_graph(address, mode=mode, policy=policy or who.policy, actor=acts)
+        stored = _stored_graph(scope, operator, actor, mode)
+        graph = open_graph(
+            stored.address,
+            mode=mode,
+            policy=stored.policy,
+            actor=stored.actor,
+            durability=durability,
+        )
     _print_address(scope, graph.uri)
     if destroys and not is_local(graph.uri):
         _confirm(graph.uri)
     return graph
+
+
+def _stored_graph(
+    scope: GraphAddress, operator: UserConfig, actor: str | None, mode: str
+) -> StoredGraph:
+    """Return where a graph of a folder, a bucket or a cluster is stored."""
+    who = actor_and_policy(actor)
+    address, policy = (scope.address, None) if scope.kind == "store" else _cluster_graph(scope)
+    if policy is not None and who.policy is not None:
+        message = "--policy does not apply: the cluster has a policy for this graph"
+        raise InvalidUsage(message)
+    has_default = mode == "rw" or policy is not None
+    acts = who.actor or (operator.actor if has_default else None)
+    return StoredGraph(address, policy or who.policy, acts)
 
 
 def graph_command(
@@ -112,9 +169,7 @@ def graph_command(
         def run(uri: str | None, store: str | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
             click.get_current_context().meta[JSON_KEY] = as_json
             recorded = options.pop("actor") if actor else None
-            opens = partial(
-                open_addressed_graph, uri, store, mode=mode, actor=recorded, destroys=destroys
-            )
+            opens = GraphOpener(uri, store, mode, recorded, destroys)
             command(opens if lazy else opens(), **options)
 
         json_option = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import wraps
@@ -13,6 +12,7 @@ import click
 
 from omnigraph.errors import InvalidInput
 from omnigraph.query.limits import ENGINES, LOCAL_ENGINE
+from omnigraph.types.duration import parse_duration
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
@@ -21,9 +21,6 @@ class InvalidUsage(click.UsageError):
     """A command line that parses but is invalid; exits with code 1."""
 
     exit_code = 1
-
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
@@ -225,6 +222,13 @@ def engine_option(command: _CommandT) -> _CommandT:
     return click.option("--engine", type=choice, default=LOCAL_ENGINE, help=about)(command)
 
 
+def durability_option(command: _CommandT) -> _CommandT:
+    """Add `--durability`."""
+    choice = click.Choice(["full", "relaxed"])  # storage is not imported to print help
+    about = "Sync commits to a local disk (full), or let the system do it (relaxed)."
+    return click.option("--durability", type=choice, help=f"{about}  [default: full]")(command)
+
+
 def collect_options(
     target: str, names: Sequence[str]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -245,11 +249,10 @@ def read_duration(text: str | None) -> timedelta | None:
     """Read `90s`, `15m`, `12h`, `30d`, `2w`; a number alone means seconds."""
     if text is None:
         return None
-    match = re.fullmatch(r"(\d{1,9})\s*([smhdw]?)", text.strip())
-    if match is None:
-        message = f"'{text}' is not a duration; write e.g. 90s, 15m, 12h, 30d or 2w"
-        raise InvalidInput(message, code="duration_invalid")
-    return timedelta(**{_UNITS[match[2] or "s"]: int(match[1])})
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidInput(str(error), code="duration_invalid") from error
 
 
 # ----------------------------------------------------------------------

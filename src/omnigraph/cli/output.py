@@ -37,6 +37,12 @@ def print_result(value: object, *lines: str) -> None:
             click.echo(line)
 
 
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes about a result on standard error, where they do not mix with the result."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
 def stream_json(
     head: Mapping[str, object],
     name: str,

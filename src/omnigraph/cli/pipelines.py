@@ -12,7 +12,7 @@ import click
 from omnigraph.cli.graph_address import GraphAddress, cluster_address
 from omnigraph.cli.open_graph import address_options, load_user_config
 from omnigraph.cli.options import InvalidUsage
-from omnigraph.cli.output import count_text, print_table
+from omnigraph.cli.output import count_text, print_notes, print_table
 from omnigraph.graph import Graph
 from omnigraph.pipeline.page import seconds_text, size_text, state_text
 from omnigraph.pipeline.plans import PipelinePlan
@@ -169,6 +169,7 @@ def print_run_report(report: RunReport) -> None:
     _table("stages", ("stage", "time"), stages)
     for line in _summary_lines(report):
         click.echo(line)
+    print_notes(report.notes)
 
 
 def _type_row(key: str, type_: Mapping[str, Any]) -> tuple[str, ...]:

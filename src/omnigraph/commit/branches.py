@@ -8,7 +8,7 @@ that hold the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from typing import TypeAlias
 from ulid import ULID
 
 from omnigraph.commit.cleanup_lease import copy_cleanup_state, is_kept_by_cleanups
+from omnigraph.commit.head_sync import sync_relaxed_state
 from omnigraph.commit.history import find_commit, history_rows
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.lineage_maintenance import maintain_lineage
@@ -65,6 +66,7 @@ def create_branch(
         raise _name_exists_error("branch", name)
     guard = _SourceGuard(manifest, source)
     guard.check(state)
+    _sync_source(manifest, source)
     ancestor_lineages, inherited = _inherited_lineages(manifest, source)
     branch = Branch(
         name=name,
@@ -197,6 +199,7 @@ def _create_lineage(
         last_cleanup=main.last_cleanup,
         created_at=source.head.created_at,
         generation=source.head.generation,
+        relaxed=manifest.datasets.is_relaxed,
     )
     rows = [schema_row(head.schema_hash, source.schema_source, source.schema.to_json())]
     rows += [table_row(entry, key, entry.path(key)) for key, entry in source.entries().items()]
@@ -248,6 +251,23 @@ def finish_branch_deletions(manifest: Manifest) -> None:
     """Remove the names of branches whose deletion was interrupted after they were closed."""
     for branch in manifest.registered_branches().values():
         if branch.deleting and manifest.is_closed(branch):
+            _delete_branch_name(manifest, branch)
+
+
+def remove_closed_branches(manifest: Manifest) -> None:
+    """Remove the names of branches whose lineage is closed or gone.
+
+    They exist where main returned to a version from before their deletion.
+    """
+    for branch in manifest.registered_branches().values():
+        if manifest.is_closed(branch):
+            _delete_branch_name(manifest, branch)
+
+
+def remove_lineage_names(manifest: Manifest, lineage_ids: Collection[str]) -> None:
+    """Remove the names of branches by their lineages, which need not be readable."""
+    for branch in manifest.registered_branches().values():
+        if branch.lineage_id in lineage_ids:
             _delete_branch_name(manifest, branch)
 
 
@@ -324,6 +344,7 @@ def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | 
     name = check_ref_name(name, "tag")
     guard = _SourceGuard(manifest, source)
     guard.check(manifest.main.state())
+    _sync_source(manifest, source)
     tag = Tag(
         name=name,
         commit_id=source.commit_id,
@@ -369,6 +390,17 @@ def _find_tag_row(state: LineageState, name: str) -> ManifestRow | None:
 
 
 # --- shared ------------------------------------------------------------------------------------
+
+
+def _sync_source(manifest: Manifest, source: Snapshot) -> None:
+    """Sync the state that gets a name, and the history that holds it."""
+    if not manifest.objects.files.enabled:
+        return
+    state = manifest.lineage(source.lineage_id).state()
+    for newest in manifest.history_states(state):
+        newest.lineage.sync(newest.version)
+        if newest.head.relaxed:
+            sync_relaxed_state(manifest.datasets, newest.lineage.path, newest.head)
 
 
 def _update_names(

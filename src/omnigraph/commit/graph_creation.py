@@ -63,6 +63,9 @@ def create_graph(manifest: Manifest, schema_text: str, *, actor: str | None = No
         catalog, allocator=TimeOrderedAllocator(), domain=str(ULID()), report=report
     )
     rows = _initial_rows(manifest, accepted, schema_text, actor)
+    if manifest.location.is_local:
+        # A creator that a power failure interrupted may have left the name of the first version.
+        manifest.datasets.set_aside_torn_version(MANIFEST)
     try:
         manifest.datasets.create(MANIFEST, manifest_table(rows))
     except AlreadyExists as error:
@@ -130,6 +133,7 @@ def _initial_rows(
         names=ANCHOR_FRAGMENT + 1,
         created_at=commit.created_at,
         generation=1,
+        relaxed=manifest.datasets.is_relaxed,
     )
     first = commit_row(CommitRow(commit, None, generation=1, datasets=tuple(entries.values())))
     rows = [first, schema_row(address, source, accepted.to_json())]

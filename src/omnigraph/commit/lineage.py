@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from threading import Lock
@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.commit.head_sync import sync_relaxed_state
 from omnigraph.commit.manifest_rows import (
     FOOTPRINT,
     FORMAT_VERSION_KEY,
@@ -32,7 +33,14 @@ from omnigraph.commit.manifest_rows import (
     update_row_checksum,
 )
 from omnigraph.commit.model import Head
-from omnigraph.errors import Contention, FormatUnsupported, GraphCorrupt, NotFound, VersionReclaimed
+from omnigraph.errors import (
+    NEXT_STEP,
+    Contention,
+    FormatUnsupported,
+    GraphCorrupt,
+    NotFound,
+    VersionReclaimed,
+)
 from omnigraph.storage import Datasets
 from omnigraph.storage.checksums import check_file_checksums
 from omnigraph.storage.compare_and_swap import (
@@ -46,7 +54,7 @@ from omnigraph.storage.compare_and_swap import (
     read_rows,
 )
 from omnigraph.storage.error_translation import translate_errors
-from omnigraph.storage.layout import lineage_path
+from omnigraph.storage.layout import lineage_path, version_file
 from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.row_lookup import sql_text
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, READABLE_SCHEMA_VERSIONS
@@ -87,7 +95,7 @@ TIER_GROWTH = 8
 BASE_FRAGMENT_ROWS = 65_536
 """Publishers do not merge fragments of this size or larger."""
 MAX_CACHED_FRAGMENTS = 64
-"""Number of fragments written by this process whose rows it caches."""
+"""Number of fragments whose rows, written or read by this process, it caches completely."""
 MIN_VERSION_AGE_IN_BUCKET = timedelta(hours=1)
 """Versions in a bucket are not removed before this age."""
 PAGE_ROWS = 512
@@ -120,12 +128,14 @@ class LineageState:
         with self.lineage.check_intact(self.handle):
             return read_rows(self.handle, condition, columns=columns)
 
-    def pages(self) -> list[HistoryRange]:
+    def pages(self, first: int = 1) -> list[HistoryRange]:
         """Return the pages of the history, the newest first; nothing is read.
 
-        The first ones are small, because most readers need only the newest commits.
+        The first ones are small, because most readers need only the newest commits; the very first
+        one has up to `first` fragments.
         """
-        pages, page, rows, most = list[HistoryRange](), list[FragmentRange](), 0, 1
+        pages, page, rows = list[HistoryRange](), list[FragmentRange](), 0
+        most = min(first, TOO_MANY_FRAGMENTS)
         for fragment in reversed(self.handle.get_fragments()):
             whole = FragmentRange.of(fragment)
             if page and (rows + whole.count > PAGE_ROWS or len(page) == most):
@@ -147,12 +157,12 @@ class LineageState:
 
         The cost does not depend on the length of the history.
         """
-        newer: list[HistoryRange] = []
-        for page in self.pages():
-            newer.insert(0, page)
-            if any(written <= version for written in self._written_at(self.read_page(page))):
+        tables: list[pa.Table] = []
+        for page in self.pages(first=max(self.version - version, 1)):
+            tables.insert(0, self.lineage.read_page(self.handle, page, footprints=footprints))
+            # The rows of one version are in one fragment, so those of the next one are complete.
+            if any(written <= version + 1 for written in self._written_at(tables[0])):
                 break
-        tables = (self.lineage.read_page(self.handle, p, footprints=footprints) for p in newer)
         return [row for table in tables for row in table.to_pylist()]
 
     def _written_at(self, table: pa.Table) -> Iterator[int]:
@@ -247,6 +257,11 @@ class FragmentRange:
             end, size = start, min(2 * size, PAGE_ROWS)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether these are all rows that the fragment was written with."""
+        return bool(self.count == self.fragment.physical_rows)
+
+    @property
     def key(self) -> tuple[int, int, int]:
         """What identifies the rows: an ID is never reused, but rows may be deleted."""
         return (self.fragment.fragment_id, self.fragment.num_deletions, self.start)
@@ -266,10 +281,15 @@ class Lineage:
         self._state: LineageState | None = None
         self._probed = 0.0
         self._written: LruCache[int, pa.Table] = LruCache(MAX_CACHED_FRAGMENTS)
-        self._pages: LruCache[tuple[int, int, int], pa.Table] = LruCache(
-            MAX_CACHED_PAGE_BYTES, size=lambda table: int(table.nbytes)
-        )
+        self._pages = _page_cache()
         self._lock = Lock()
+
+    def forget(self) -> None:
+        """Drop everything cached: a version was set aside, and its number is used again."""
+        with self._lock:
+            self._state = None
+            self._written = LruCache(MAX_CACHED_FRAGMENTS)
+            self._pages = _page_cache()
 
     @property
     def cached_state(self) -> LineageState | None:
@@ -285,6 +305,8 @@ class Lineage:
                 if self._is_newest(cached.version, now):
                     self._probed = now
                     return cached
+        if cached is None:
+            self.datasets.report_lost_version(self.path)
         state = self._remember(self._read(None))
         self._probed = now
         return state
@@ -312,6 +334,13 @@ class Lineage:
             message = f"manifest version {version} does not exist or has been cleaned up"
             raise VersionReclaimed(message, manifest_version=version) from error
 
+    def open_version(self, version: int) -> LineageState:
+        """Return the state at a version without the cache; raise GraphCorrupt if it is another."""
+        state = self._read(version)
+        if state.version != version:
+            raise GraphCorrupt(f"the file of version {version} holds version {state.version}")
+        return state
+
     def swap(
         self,
         base: LineageState,
@@ -322,6 +351,9 @@ class Lineage:
         """Publish a new head and rows based on `base`; raise Contention after a lost race."""
         probed, observe, rows = self._probed, self.datasets.observe, list(rows)
         observe("swap: begun")
+        if base.head.relaxed:
+            sync_relaxed_state(self.datasets, self.path, base.head)
+        head = replace(head, relaxed=self.datasets.is_relaxed)
         if base.head.row_checksum is not None:
             total = update_row_checksum(base.head.row_checksum, rows, (old.row for old in stale))
             head = replace(head, row_checksum=total)
@@ -335,17 +367,44 @@ class Lineage:
                 newest = pa.concat_tables([newest, names]).combine_chunks()
                 merged = [fragment.fragment_id for fragment in small]
         left = [old for old in stale if old.address >> 32 not in merged]
-        handle = compare_and_swap(base.handle, [*history, newest], observe, left, merged)
+        handle = self._compare_and_swap(base, [*history, newest], left, merged)
         observe("swap: done")
         if _boot_clock() - probed > SLOW_SWAP_SECONDS:
             self._confirm(int(handle.version))
         return self._remember_swap(handle, head, [*history, newest])
 
+    def _compare_and_swap(
+        self,
+        base: LineageState,
+        tables: Sequence[pa.Table],
+        stale: Sequence[ManifestRow],
+        merged: Sequence[int],
+    ) -> Any:  # noqa: ANN401 - a Lance handle
+        """Publish a version; its files and its base are on disk before it, itself on return."""
+
+        def sync(names: list[str]) -> None:
+            self.datasets.sync_files(self.path, [*names, version_file(base.version)])
+
+        observe = self.datasets.observe
+        handle = compare_and_swap(base.handle, tables, observe, stale, merged, sync)
+        self.sync(int(handle.version))
+        return handle
+
+    def sync(self, version: int) -> None:
+        """Sync a version, unless this process has done so.
+
+        A version that was removed has a successor, which was synced before.
+        """
+        with suppress(NotFound):
+            self.datasets.sync_version(self.path, version)
+
     def upgrade(self) -> None:
         """Give the lineage the current format; raise Contention after a lost race."""
         base = self.state()
         if not base.is_current_format:
+            self.sync(base.version)
             handle = add_columns_and_stamp(base.handle, MANIFEST_SCHEMA)
+            self.sync(int(handle.version))
             self._written = LruCache(MAX_CACHED_FRAGMENTS)  # without the new column
             self._remember(replace(base, version=int(handle.version), handle=handle))
 
@@ -385,7 +444,7 @@ class Lineage:
         others = (NewManifestRow(**row.row) for row in elsewhere)
         moved = manifest_table([first, *others], state.handle.schema)
         newest = pa.concat_tables([moved, names]).combine_chunks()
-        handle = compare_and_swap(state.handle, [*history, newest], observe, elsewhere, merged)
+        handle = self._compare_and_swap(state, [*history, newest], elsewhere, merged)
         observe("compaction: done")
         self._remember_swap(handle, head, [*history, newest])
         return len(merged)
@@ -440,6 +499,8 @@ class Lineage:
                 tables[part.key] = table
                 if not footprints:
                     self._pages.put(part.key, table)
+                elif part.is_whole:
+                    self._written.put(part.fragment.fragment_id, table)
         return [(part, tables[part.key]) for part in parts]
 
     def _cached_rows(self, part: FragmentRange, columns: list[str]) -> pa.Table | None:
@@ -472,9 +533,14 @@ class Lineage:
         return self.datasets.check_intact(self.path, int(handle.version))
 
     def _read(self, version: int | None) -> LineageState:
-        handle = self.datasets.open(self.path, version)
-        check_format_version(handle.schema.metadata)
-        return self._state_of(handle)
+        try:
+            handle = self.datasets.open(self.path, version)
+            check_format_version(handle.schema.metadata)
+            return self._state_of(handle)
+        except GraphCorrupt as error:
+            if NEXT_STEP in error.message:
+                raise
+            raise GraphCorrupt(f"{error.message}; {NEXT_STEP}", **error.details) from error
 
     def _state_of(self, handle: Any) -> LineageState:  # noqa: ANN401 - a Lance handle
         with self.check_intact(handle):
@@ -495,6 +561,10 @@ class Lineage:
             if self._state is None or self._state.version <= state.version:
                 self._state = state
         return state
+
+
+def _page_cache() -> LruCache[tuple[int, int, int], pa.Table]:
+    return LruCache(MAX_CACHED_PAGE_BYTES, size=lambda table: int(table.nbytes))
 
 
 def _boot_clock() -> float:

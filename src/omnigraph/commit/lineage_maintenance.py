@@ -66,6 +66,7 @@ def remove_old_versions(lineage: Lineage, before: datetime | timedelta, *, keep:
     if all(version >= oldest for version in versions):
         return
     newest = lineage.datasets.open(lineage.path)
+    lineage.sync(int(newest.version))  # of another process, perhaps; older ones are its fallback
     needed = referenced_files(newest) | referenced_files(
         lineage.datasets.open(lineage.path, oldest)
     )

@@ -59,6 +59,15 @@ class Manifest:
             lineage = self._lineages.get(lineage_id)
             return lineage or self._lineages.put(lineage_id, Lineage(self.datasets, lineage_id))
 
+    def forget_lineage(self, path: str) -> None:
+        """Drop what is cached of a lineage, given by its path, because a version was set aside."""
+        with self._lock:
+            lineages = [self.main, *self._lineages.values()]
+        for lineage in lineages:
+            if lineage.path == path:
+                lineage.forget()
+                self.snapshots.remove(lineage.lineage_id)
+
     def branches(self, state: LineageState | None = None) -> dict[str, Branch]:
         """Return every branch except main, by name; `state` is the version of main to read."""
         branches = self.registered_branches(state)

@@ -110,6 +110,7 @@ _HEAD_MEMBERS = {
     "swept": "cleanup_cutoff",
     "sweep": "last_cleanup",
     "sweeping": "active_cleanups",
+    "relaxed": "relaxed",
 }
 """Members of the stored head that are written unless empty, and their fields."""
 

@@ -161,6 +161,8 @@ class Head:
     """The creation time of the commit; None in heads of release 0.1."""
     generation: int = 0
     """One more than the greatest generation of the parents of the commit; 0 is unknown."""
+    relaxed: bool = False
+    """Whether files of the state may not be synced to the disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

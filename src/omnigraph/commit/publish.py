@@ -32,6 +32,7 @@ from omnigraph.commit.manifest_rows import (
 )
 from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Head
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, check_staged_files
+from omnigraph.commit.staged_sync import sync_staged_files
 from omnigraph.errors import (
     CleanupBegan,
     Contention,
@@ -93,6 +94,7 @@ def publish_group(
             retry_swap(lineage.upgrade)
             state = lineage.state()
         commits, head, rows = _prepare(lineage, state, branch, group)
+        sync_staged_files(lineage.datasets, group)
         try:
             lineage.swap(state, head, rows)
         except (Contention, NotFound, StorageUnavailable) as error:
@@ -304,7 +306,10 @@ def find_published(
         message = f"commit {fenced} was aborted by recovery; stage it again"
         raise Contention(message, code="commit_fenced", commit_id=fenced)
     commits = {row.commit.id: row.commit for row in rows}
-    return [commits[id_] for id_ in ids] if len(commits) == len(ids) else None
+    if len(commits) < len(ids):
+        return None
+    state.lineage.sync(state.version)  # their writer may have died before it did
+    return [commits[id_] for id_ in ids]
 
 
 def retry_swap(attempt: Callable[[], None], budget: int = _SWAP_RETRY_BUDGET) -> None:

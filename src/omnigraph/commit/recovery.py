@@ -7,12 +7,14 @@ writer's own publish fails.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
+from ulid import ULID
 
 from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.lineage import Lineage, LineageState
@@ -36,7 +38,7 @@ STALE_AFTER = timedelta(minutes=10)
 
 RECOVERY_ACTOR = "omnigraph:recovery"
 
-_AUDIT_SCHEMA = pa.schema(
+AUDIT_SCHEMA = pa.schema(
     [
         pa.field("operation_id", pa.string(), nullable=False),
         pa.field("graph_commit_id", pa.string(), nullable=False),
@@ -51,12 +53,15 @@ _AUDIT_SCHEMA = pa.schema(
 
 
 class RecoveryKind(StrEnum):
-    """The outcome of an intent."""
+    """The outcome of an intent, a repair, or a version that a power failure left incomplete."""
 
     ALREADY_PUBLISHED = "AlreadyPublished"
     ROLLED_FORWARD = "RolledForward"
     ROLLED_BACK = "RolledBack"
     ORPHANED_BRANCH_DISCARDED = "OrphanedBranchDiscarded"
+    TORN_VERSION_SET_ASIDE = "TornVersionSetAside"
+    UNSYNCED_VERSION_LOST = "UnsyncedVersionLost"
+    RETURNED_TO_LAST_GOOD = "ReturnedToLastGood"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,7 @@ def _resolve_intent(manifest: Manifest, intent: OperationIntent) -> RecoveryKind
         return RecoveryKind.ORPHANED_BRANCH_DISCARDED
     outcome = _commit_outcome(state, intent)
     if outcome is not None:
+        lineage.sync(state.version)  # its writer may have died before it did
         return outcome
     if state.head.closed:
         return RecoveryKind.ORPHANED_BRANCH_DISCARDED
@@ -189,6 +195,28 @@ def _delete_staged(manifest: Manifest, intent: OperationIntent) -> None:
     manifest.objects.delete(f"{d.path}/_versions/d{d.physical}.manifest" for d in staged)
 
 
+def record_repair(
+    manifest: Manifest,
+    kind: RecoveryKind,
+    branch: str,
+    actor: str | None,
+    outcomes: Sequence[Mapping[str, Any]],
+    operation: str = "repair",
+) -> None:
+    """Append the repair of a branch to the audit."""
+    row = {
+        "operation_id": str(ULID()),
+        "graph_commit_id": "",
+        "recovery_kind": str(kind),
+        "recovery_for_actor": actor,
+        "operation": operation,
+        "branch": branch,
+        "per_table_outcomes": json.dumps(outcomes),
+        "created_at": datetime.now(UTC),
+    }
+    manifest.datasets.append(AUDIT, pa.Table.from_pylist([row], schema=AUDIT_SCHEMA))
+
+
 def _audit_rows(recovery: RecoveryAction) -> pa.Table:
     intent = recovery.intent
     outcomes = [
@@ -209,4 +237,4 @@ def _audit_rows(recovery: RecoveryAction) -> pa.Table:
         "per_table_outcomes": json.dumps(outcomes),
         "created_at": datetime.now(UTC),
     }
-    return pa.Table.from_pylist([row], schema=_AUDIT_SCHEMA)
+    return pa.Table.from_pylist([row], schema=AUDIT_SCHEMA)

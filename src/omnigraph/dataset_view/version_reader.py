@@ -42,6 +42,7 @@ from omnigraph.storage.index import (
     index_name,
     index_task,
     nearest_rows,
+    uncovered_fragments,
 )
 from omnigraph.storage.layout import embedding_model, physical_columns, to_stored
 from omnigraph.storage.row_lookup import (
@@ -456,6 +457,11 @@ class StagedView(VersionReader):
     def index_task(self, column: str, kind: IndexKind, metric: Metric) -> IndexTask | None:
         """Return the task that makes an index cover all fragments; None if it does."""
         return index_task(self.handle, self._stored_name(column), kind, metric)
+
+    def uncovered_fragments(self, column: str, kind: IndexKind, metric: Metric) -> set[int]:
+        """Return the fragments that an index does not cover."""
+        name = index_name(self._stored_name(column), kind, metric)
+        return set(uncovered_fragments(self.handle, name))
 
     def write_column(
         self, datasets: Datasets, path: str, name: str, values: Iterable[pa.Array]

@@ -4,8 +4,9 @@
 `protocol` the signatures and docstrings of what remote graphs have, too.
 """
 
-from omnigraph.graph.api import Graph, import_archive, init, open
+from omnigraph.graph.api import Graph, import_archive, init, open, repair_to_last_good
 from omnigraph.graph.history import Branches, Changes, Commits, Tags
+from omnigraph.graph.maintenance import Maintenance
 from omnigraph.graph.schema import Indexes, Schema
 
 __all__ = [
@@ -14,9 +15,11 @@ __all__ = [
     "Commits",
     "Graph",
     "Indexes",
+    "Maintenance",
     "Schema",
     "Tags",
     "import_archive",
     "init",
     "open",
+    "repair_to_last_good",
 ]

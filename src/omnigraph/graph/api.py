@@ -18,20 +18,25 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.recovery import RecoveryAction, read_audit, recover
 from omnigraph.commit.snapshot import SnapshotRef, head_snapshot
+from omnigraph.commit.torn_recovery import set_aside_torn_versions
 from omnigraph.embed.config import VectorsFrom, read_models
 from omnigraph.embed.embedder import Embedder, ProviderChoice
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.history import Branches, Changes, Commits, Tags
+from omnigraph.graph.maintenance import Maintenance
 from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
 from omnigraph.graph.schema import Indexes, Schema, read_schema_text
 from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
 from omnigraph.maintain.cleanup import cleanup
 from omnigraph.maintain.cleanup_report import CleanupReport
 from omnigraph.maintain.export import export_lines, export_parquet
+from omnigraph.maintain.last_good_model import LastGoodReport
+from omnigraph.maintain.last_good_subprocess import find_last_good
 from omnigraph.maintain.optimize import MaintenanceReport, optimize
 from omnigraph.maintain.partitioned_export import PartExportOptions, export_parts, parse_part_format
 from omnigraph.maintain.repair import DatasetRepair, repair
+from omnigraph.maintain.return_to_last_good import return_to_last_good
 from omnigraph.maintain.verify import VerifyReport, verify
 from omnigraph.maintain.verify_subprocess import verify_in_subprocess
 from omnigraph.merge.conflict_decisions import parse_decisions
@@ -63,6 +68,7 @@ def init(  # noqa: PLR0913 - the options of a graph
     embedding: ProviderChoice = None,
     policy: Policy | str | os.PathLike[str] | None = None,
     actor: str | None = None,
+    durability: str | None = None,
 ) -> Graph:
     """Create an empty graph at an address that has none.
 
@@ -70,13 +76,14 @@ def init(  # noqa: PLR0913 - the options of a graph
     blobs given as a URI may lie; by default there is none. `embedding` says what turns texts into
     vectors: a profile (`kind`, `base_url`, `model`, `api_key` as `${NAME}`) or a provider; by
     default the environment says it. A `policy` (a file, its text, or one that was read) decides
-    what the `actor` may do.
+    what the `actor` may do. `durability` is that of `open`.
     """
     gate = Authorizer(None if policy is None else Policy.of(policy), actor)
     gate.check(PolicyAction.SCHEMA_APPLY, target_branch=MAIN)
-    manifest = Manifest(locate(uri, storage_options))
+    manifest = Manifest(locate(uri, storage_options, durability))
     ExternalBlobs.below(external_blobs)
     create_graph(manifest, read_schema_text(schema))
+    set_aside_torn_versions(manifest)
     engine = Engine(manifest, may_write=True, embedder=Embedder(embedding))
     blobs = tuple(external_blobs)
     context = GraphContext(
@@ -94,18 +101,25 @@ def open(  # noqa: PLR0913 - the options of a graph
     embedding: ProviderChoice = None,
     policy: Policy | str | os.PathLike[str] | None = None,
     actor: str | None = None,
+    durability: str | None = None,
 ) -> Graph:
     """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
 
     Blobs may stay where they are below the bases of `external_blobs`. `embedding` is a profile or
     a provider of vectors for texts; by default the environment says it. A `policy` (a file, its
     text, or one that was read) decides what the `actor` may do; without an actor, nothing.
+
+    On a local disk, `durability="full"` syncs every commit before the call returns, so that it
+    survives a power failure; `"relaxed"` leaves that to the operating system. The default is the
+    environment variable OMNIGRAPH_DURABILITY, or `"full"`.
     """
     gate = Authorizer(None if policy is None else Policy.of(policy), actor)
     if mode not in ("rw", "ro"):
         raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
-    manifest = Manifest(locate(uri, storage_options))
+    manifest = Manifest(locate(uri, storage_options, durability))
     ExternalBlobs.below(external_blobs)
+    if mode == "rw":
+        set_aside_torn_versions(manifest)
     open_graph(manifest)
     if mode == "rw":
         recover(manifest)
@@ -124,11 +138,33 @@ def import_archive(
     storage_options: Mapping[str, str] | None = None,
     policy: Policy | str | os.PathLike[str] | None = None,
     actor: str | None = None,
+    durability: str | None = None,
 ) -> ArchiveReport:
     """Make a graph of a file that `export_archive` wrote, at an address that has none."""
     Authorizer(None if policy is None else Policy.of(policy), actor).check(PolicyAction.ADMIN)
-    manifest = Manifest(locate(uri, storage_options))
+    manifest = Manifest(locate(uri, storage_options, durability))
     return read_archive(manifest, Path(path), actor=actor)
+
+
+def repair_to_last_good(
+    uri: str | os.PathLike[str],
+    *,
+    confirm: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
+    actor: str | None = None,
+) -> LastGoodReport:
+    """Return every branch to its newest whole version; without `confirm` only report.
+
+    It works on a graph that cannot be opened. The report lists what is lost. Files that are set
+    aside stay in a folder `_quarantine` of the graph.
+    """
+    gate = Authorizer(None if policy is None else Policy.of(policy), actor)
+    gate.check(PolicyAction.ADMIN)
+    gate.require_unrestricted("repair")
+    location = locate(uri, storage_options)
+    report = find_last_good(location)
+    return return_to_last_good(Manifest(location), report, actor=actor) if confirm else report
 
 
 class Graph(GraphApi[GraphContext, SnapshotRef]):
@@ -142,6 +178,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         self.changes: Changes = Changes(context)
         self.schema: Schema = Schema(context)
         self.indexes = Indexes(context)
+        self.maintenance = Maintenance(context)
 
     @property
     def _manifest(self) -> Manifest:

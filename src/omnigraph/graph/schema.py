@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
@@ -11,8 +12,9 @@ from omnigraph.errors import InvalidInput
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.protocol import CommitOptions, SchemaApi
 from omnigraph.maintain.indexes import IndexStatus, index_status
-from omnigraph.maintain.optimize import MaintenanceReport, optimize
+from omnigraph.maintain.optimize import MaintenanceReport, OptimizeOptions, optimize
 from omnigraph.maintain.purge import purge
+from omnigraph.merge.key_changes import check_rewrite
 from omnigraph.policy import PolicyAction
 from omnigraph.write.request import MAINTENANCE_OPERATION
 from omnigraph.write.schema_migration import (
@@ -53,7 +55,7 @@ class Schema(SchemaApi[GraphContext, SnapshotRef]):
         snapshot = self._context.snapshot(at)
         self._context.gate.require_unrestricted("a plan of the schema", snapshot.branch)
         accepted = snapshot.schema
-        return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
+        return plan_schema(accepted, text, allow_data_loss=allow_data_loss, snapshot=snapshot)[0]
 
     def _apply(
         self, text: str | os.PathLike[str], options: SchemaOptions, target: CommitOptions
@@ -62,7 +64,8 @@ class Schema(SchemaApi[GraphContext, SnapshotRef]):
         self._context.gate.check(PolicyAction.SCHEMA_APPLY, target_branch=branch)
         self._context.gate.require_unrestricted("the schema", branch)
         request = self._context.request(SCHEMA_APPLY_OPERATION, target)
-        result = apply_schema(manifest, request, read_schema_text(text), options)
+        guard = partial(check_rewrite, manifest)
+        result = apply_schema(manifest, request, read_schema_text(text), options, guard)
         if result.lost:
             purge(manifest, result.lost, result.branch)
         return result
@@ -86,4 +89,4 @@ class Indexes:
         """Build what is missing, as one commit that changes no entity."""
         self._context.check_maintenance("building indexes")
         request = self._context.request(MAINTENANCE_OPERATION, CommitOptions(branch, None))
-        return optimize(self._context.manifest, request, compacting=False)
+        return optimize(self._context.manifest, request, OptimizeOptions(compact=False))

@@ -110,7 +110,7 @@ class _SchemaParser(BaseParser):
         return NodeDecl(name, annotations, tuple(implements), members, span=self.span_from(start))
 
     def _edge(self) -> EdgeDecl:
-        """`"edge" TypeName ":" TypeName "->" TypeName [ card ] { annotation } [ body ]`."""
+        """`"edge" TypeName ":" TypeName "->" TypeName [ card ] { annotation | key } [ body ]`."""
         start = self.advance()
         name = self.type_name("after `edge`")
         self.expect(":", f"after `edge {name}`")
@@ -118,10 +118,18 @@ class _SchemaParser(BaseParser):
         self.expect("->", "between the two endpoint types")
         dst = self.type_name("as the type the edge ends at")
         cardinality = self._cardinality()
-        annotations = self._header_annotations()
+        keys: list[ConstraintDecl] = []
+        annotations = self._header_annotations(keys)
         members = self._body(name, self._member) if self.at("{") else ()
         return EdgeDecl(
-            name, src, dst, cardinality, annotations, members, span=self.span_from(start)
+            name,
+            src,
+            dst,
+            cardinality,
+            annotations,
+            members,
+            tuple(keys),
+            span=self.span_from(start),
         )
 
     def _cardinality(self) -> CardinalityDecl | None:
@@ -137,10 +145,16 @@ class _SchemaParser(BaseParser):
         self.expect(")", "to close `@card`")
         return CardinalityDecl(minimum, maximum, span=self.span_from(start))
 
-    def _header_annotations(self) -> tuple[AnnotationDecl, ...]:
+    def _header_annotations(
+        self, keys: list[ConstraintDecl] | None = None
+    ) -> tuple[AnnotationDecl, ...]:
+        """`{ annotation }`; in the header of an edge also its key, which is added to `keys`."""
         annotations: list[AnnotationDecl] = []
         while self.at("@"):
             if self._at_constraint():
+                if keys is not None and self.before_word("key"):
+                    keys.append(self._constraint())
+                    continue
                 self.fail(
                     f"`@{self.peek().text}(…)` is not allowed in a header",
                     hint="write it inside the body",

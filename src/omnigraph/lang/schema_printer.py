@@ -86,6 +86,7 @@ def _header(writer: SourceWriter, declaration: Declaration) -> str:
                 maximum = declaration.cardinality.maximum
                 high = "" if maximum is None else str(maximum)
                 text += f" @card({declaration.cardinality.minimum}..{high})"
+            text += "".join(f" {_constraint(writer, key)}" for key in declaration.keys)
             return text + _annotations(writer, declaration.annotations)
 
 
@@ -100,8 +101,7 @@ def _member(writer: SourceWriter, member: Member) -> None:
             else:
                 writer.line(text, member.span)
         case ConstraintDecl():
-            arguments = ", ".join(_constraint_argument(writer, a) for a in member.arguments)
-            writer.line(f"@{member.name}({arguments})", member.span)
+            writer.line(_constraint(writer, member), member.span)
 
 
 def _wide_enum(writer: SourceWriter, member: PropertyDecl, annotations: str) -> None:
@@ -113,6 +113,11 @@ def _wide_enum(writer: SourceWriter, member: PropertyDecl, annotations: str) -> 
     writer.line(str(values[-1]), values[-1].span)
     mark = "?" if member.type.nullable else ""
     writer.close(f"){mark}{annotations}", member.span.end)
+
+
+def _constraint(writer: SourceWriter, constraint: ConstraintDecl) -> str:
+    arguments = ", ".join(_constraint_argument(writer, a) for a in constraint.arguments)
+    return f"@{constraint.name}({arguments})"
 
 
 def _constraint_argument(writer: SourceWriter, argument: ConstraintArgument) -> str:

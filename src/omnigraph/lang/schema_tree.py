@@ -103,7 +103,10 @@ class CardinalityDecl(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class EdgeDecl(SyntaxNode):
-    """`edge Name: Src -> Dst @card(0..1) @annotation… { members }`."""
+    """`edge Name: Src -> Dst @card(0..1) @key(src, dst) @annotation… { members }`.
+
+    `keys` are those of the header; more than one is reported later.
+    """
 
     name: Name
     src: Name
@@ -111,6 +114,7 @@ class EdgeDecl(SyntaxNode):
     cardinality: CardinalityDecl | None = None
     annotations: tuple[AnnotationDecl, ...] = ()
     members: tuple[Member, ...] = ()
+    keys: tuple[ConstraintDecl, ...] = ()
 
 
 Declaration: TypeAlias = InterfaceDecl | NodeDecl | EdgeDecl

@@ -29,7 +29,7 @@ from omnigraph.errors import (
 from omnigraph.maintain.export import export_lines
 from omnigraph.maintain.verify import verify
 from omnigraph.storage import ObjectStore
-from omnigraph.storage.layout import BRANCHES, MANIFEST
+from omnigraph.storage.layout import BRANCHES, MANIFEST, version_hint
 from omnigraph.version import __version__
 from omnigraph.write.inputs.byte_streams import chunks_as_file
 from omnigraph.write.load import LoadOptions, WriteMode, load
@@ -96,7 +96,11 @@ def write_archive(
 def _write_objects(objects: ObjectStore, archive: tarfile.TarFile) -> None:
     """Write all objects; files are listed after the versions that refer to them."""
     versions = [
-        i for f in (BRANCHES, MANIFEST) for i in objects.list(f) if _VERSIONS_FOLDER in i.path
+        info
+        for folder in (BRANCHES, MANIFEST)
+        for info in objects.list(folder)
+        # A hint may name a version that is newer than those listed.
+        if _VERSIONS_FOLDER in info.path and not info.path.endswith(version_hint(""))
     ]
     others = [
         info
@@ -104,8 +108,8 @@ def _write_objects(objects: ObjectStore, archive: tarfile.TarFile) -> None:
         for info in objects.list(folder)
         if folder in ("nodes", "edges") or _VERSIONS_FOLDER not in info.path
     ]
-    # A graph exists once main's versions exist, so they are written last.
-    versions.sort(key=lambda info: info.path.startswith(f"{MANIFEST}/"))
+    # A graph exists once a version of main exists, so they are written last, the newest first.
+    versions.sort(key=lambda info: (info.path.startswith(f"{MANIFEST}/"), info.path))
     for info in (*others, *versions):
         content = objects.open(info.path)
         if content is None:
@@ -159,6 +163,7 @@ def read_archive(manifest: Manifest, path: Path, *, actor: str | None = None) ->
         with tarfile.open(str(path), "r|*") as archive:
             about = _read_about(archive, path)
             entities = _restore(manifest, archive, about, actor)
+            manifest.objects.files.sync_tree(Path(manifest.location.uri))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise _unreadable_error(path, str(error)) from error
     report = verify(manifest)
@@ -185,11 +190,18 @@ def _read_about(archive: tarfile.TarFile, path: Path) -> dict[str, Any]:
 def _restore(
     manifest: Manifest, archive: tarfile.TarFile, about: dict[str, Any], actor: str | None
 ) -> int | None:
-    schema = ""
+    schema, files_end = "", False
     entities: int | None = None
     for name, file in _members(archive):
         if about["history"] and name.startswith(GRAPH):
-            manifest.objects.put_file(name.removeprefix(GRAPH), file)
+            path = name.removeprefix(GRAPH)
+            if not path.startswith(f"{MANIFEST}/{_VERSIONS_FOLDER}"):
+                manifest.objects.put_file(path, file)
+                continue
+            if not files_end:
+                manifest.objects.files.sync_tree(Path(manifest.location.uri))
+                files_end = True
+            manifest.objects.put(path, file.read())
         elif name == SCHEMA:
             schema = file.read().decode()
             create_graph(manifest, schema, actor=actor)

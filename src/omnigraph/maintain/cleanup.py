@@ -41,6 +41,7 @@ from omnigraph.storage.layout import (
     POSITIONS,
     SCRATCH,
     VECTORS,
+    checksum_file,
     lineage_path,
     manifests_first,
     parse_version_file,
@@ -195,6 +196,9 @@ class _RetainedVersions:
 def _mark(manifest: Manifest, keep: int | None, limits: _RetentionLimits) -> _RetainedVersions:
     marks = _RetainedVersions(limits.floor)
     heads, others = _branch_states(manifest)
+    for state in (*heads, *others):
+        # A power failure must not bring back a state whose files are removed.
+        state.lineage.sync(state.version)
     history = read_history([*heads, *others])
     paths = dataset_paths([*heads, *others], marks.keys)
     published = _publish_times(manifest, [*heads, *others], history.commits)
@@ -295,7 +299,7 @@ class _RetainedFiles:
     folders: set[str] = field(default_factory=set)
 
     def add(self, handle: Any) -> None:  # noqa: ANN401 - a Lance handle
-        self.files |= referenced_files(handle)
+        self.files |= referenced_files(handle) | {checksum_file(int(handle.version))}
         self.folders |= referenced_folders(handle)
 
     def has(self, below: str) -> bool:

@@ -1,20 +1,23 @@
 """Compact fragments and complete indexes, as one commit that changes no entity.
 
-Concurrent writers take precedence: a type they changed is processed again, based on their commit.
+Concurrent writers take precedence. Datasets are staged beside them; what they commit meanwhile is
+carried over to the staged versions, and only the publish takes a turn in the queue of the branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from omnigraph.catalog import AcceptedType, vector_metric
+from omnigraph.commit.commit_queue import QueuedChange
 from omnigraph.commit.footprint import NO_FOOTPRINT
 from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, Commit, Snapshot
+from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Snapshot
 from omnigraph.commit.publish import publish, retry_swap
 from omnigraph.commit.recovery import abort_intent
 from omnigraph.commit.snapshot import head_snapshot
@@ -34,10 +37,22 @@ from omnigraph.storage.compaction import (
     stage_compaction,
 )
 from omnigraph.storage.index import IndexTask, add_index, build_segment, merge_segments
+from omnigraph.storage.staged_writes import move_changes
 from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
+from omnigraph.write.transaction import commit_queue
 
 MAX_OPTIMIZE_ROUNDS = 8
 """Number of attempts when types change concurrently."""
+_LOST_RACES = (ExpectedVersionMismatch, SchemaMoved, Contention)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeOptions:
+    """What to do: compact, index or both, of these types (`node:T`, `edge:E`) or of all."""
+
+    compact: bool = True
+    index: bool = True
+    types: Collection[str] | None = None
 
 
 @dataclass(slots=True)
@@ -124,15 +139,18 @@ class LocalMaintenanceExecutor:
 def optimize(
     manifest: Manifest,
     request: WriteRequest,
-    *,
-    compacting: bool = True,
+    options: OptimizeOptions | None = None,
     executor: MaintenanceExecutor | None = None,
 ) -> MaintenanceReport:
-    """Compact every type of a branch and complete its indexes, as one commit."""
+    """Compact the types of a branch and complete their indexes, as one commit.
+
+    Raises:
+        Contention: the request timed out while it waited for writers of the branch.
+    """
     lineage = head_snapshot(manifest, request.branch).lineage_id
     retry_swap(manifest.lineage(lineage).record_row_checksum)
     work = _OptimizeRun(
-        manifest, request, executor or LocalMaintenanceExecutor(), compacting=compacting
+        manifest, request, executor or LocalMaintenanceExecutor(), options or OptimizeOptions()
     )
     try:
         commit = work.publish_with_retry()
@@ -149,13 +167,12 @@ class _OptimizeRun:
         manifest: Manifest,
         request: WriteRequest,
         executor: MaintenanceExecutor,
-        *,
-        compacting: bool,
+        options: OptimizeOptions,
     ) -> None:
         self._manifest = manifest
         self._request = request
         self._executor = executor
-        self._compacting = compacting
+        self._options = options
         self._id = new_commit_id()
         self._done: dict[str, DatasetMaintenance] = {}
         self._intents = IntentLog(manifest.objects)
@@ -168,29 +185,62 @@ class _OptimizeRun:
         return [self._done[key] for key in sorted(self._done)]
 
     def publish_with_retry(self) -> Commit | None:
-        """Publish; process types that change concurrently again."""
+        """Stage and publish; repeat what was lost to concurrent commits."""
         for _ in range(MAX_OPTIMIZE_ROUNDS):
-            with suppress(ExpectedVersionMismatch, SchemaMoved, Contention):
-                return self.publish()
-        return self.publish()
+            with suppress(*_LOST_RACES):
+                return self.run()
+        return self.run()
 
-    def publish(self) -> Commit | None:
-        """Stage missing types on the newest state and publish; None if nothing has to be done."""
-        manifest = self._manifest
-        snapshot = head_snapshot(manifest, self._request.branch)
-        self._done = {k: d for k, d in self._done.items() if k in snapshot.entries()}
-        for table_key, entry in snapshot.entries().items():
-            done = self._done.get(table_key)
-            if done is None or done.version != entry.version:
-                self._done[table_key] = self._maintain_type(snapshot, table_key)
-                self._record_intent(snapshot)
-        staged = self._staged(snapshot)
-        if not staged.datasets:
+    def run(self) -> Commit | None:
+        """Stage on the newest state, then publish in a turn; None if nothing has to be done."""
+        snapshot = head_snapshot(self._manifest, self._request.branch)
+        self._stage(snapshot)
+        if not self._staged(snapshot).datasets:
             return None
-        commit = publish(manifest.lineage(snapshot.lineage_id), snapshot.branch, staged)
+        queue = commit_queue(self._manifest, snapshot.lineage_id)
+        turn: QueuedChange[Commit] = QueuedChange(
+            time.monotonic() + self._request.timeout, alone=True
+        )
+        with queue.turn(turn):
+            commit = self._publish()
         self._published = True
-        _restore_latest(manifest, snapshot, self.reports)
+        _restore_latest(self._manifest, snapshot, self.reports)
         return commit
+
+    def _publish(self) -> Commit:
+        """Publish on the newest state; commits since staging are few, and are carried over."""
+        snapshot = head_snapshot(self._manifest, self._request.branch)
+        for table_key in [key for key, done in self._done.items() if done.staged is not None]:
+            if not self._carry_over(snapshot, table_key):
+                entry = snapshot.entries().get(table_key)
+                stale = self._done.pop(table_key).version
+                raise ExpectedVersionMismatch(table_key, stale, entry.version if entry else None)
+        self._record_intent(snapshot)
+        return publish(
+            self._manifest.lineage(snapshot.lineage_id), snapshot.branch, self._staged(snapshot)
+        )
+
+    def _stage(self, snapshot: Snapshot) -> None:
+        """Stage the selected types of a state, or carry over to it what is staged already."""
+        entries, types = snapshot.entries(), self._options.types
+        self._done = {key: done for key, done in self._done.items() if key in entries}
+        for table_key in entries if types is None else [key for key in types if key in entries]:
+            if not self._carry_over(snapshot, table_key):
+                self._done[table_key] = self._maintain_type(snapshot, table_key)
+            self._record_intent(snapshot)
+
+    def _carry_over(self, snapshot: Snapshot, table_key: str) -> bool:
+        """Base the maintenance of a type on a state; return whether that is possible."""
+        done, entry = self._done.get(table_key), snapshot.entries().get(table_key)
+        if done is None or entry is None:
+            return False
+        if done.version == entry.version or done.staged is None:
+            return True
+        moved = _carried_over(self._manifest, done.staged, entry)
+        if moved is None:
+            return False
+        done.staged, done.version = moved, entry.version
+        return True
 
     def end(self) -> None:
         """Remove the intent; abort it if it was not published."""
@@ -204,9 +254,9 @@ class _OptimizeRun:
     def _record_intent(self, snapshot: Snapshot) -> None:
         """Record the staged datasets in the intent, so that cleanup keeps their files."""
         staged = self._staged(snapshot)
-        if self._intent is not None:
+        if self._intent is not None and self._intent.staged.datasets != staged.datasets:
             self._intent = self._intents.update(self._intent, staged)
-        elif staged.datasets:
+        elif self._intent is None and staged.datasets:
             self._intent = self._intents.begin(snapshot.branch, snapshot.lineage_id, staged)
 
     def _staged(self, snapshot: Snapshot) -> StagedCommit:
@@ -228,8 +278,9 @@ class _OptimizeRun:
         if not entry.rows:
             return report
         with manifest.reading(table_key, entry, to_change=True) as base:
-            staged = self._compact(base, report) if self._compacting else base
-            staged = self._index(staged, type_, entry.rows, report)
+            staged = self._compact(base, report) if self._options.compact else base
+            if self._options.index:
+                staged = self._index(staged, type_, entry.rows, report)
         if staged is not base:
             physical = int(staged.version)
             manifest.datasets.keep(path, staged)
@@ -272,6 +323,27 @@ class _OptimizeRun:
         return staged
 
 
+def _carried_over(
+    manifest: Manifest, staged: StagedDataset, entry: DatasetEntry
+) -> StagedDataset | None:
+    """Return a staged dataset with what was committed since its base; None if that cannot be."""
+    assert staged.expected is not None, "maintenance creates no dataset"
+    assert staged.physical is not None, "maintenance drops no dataset"
+    path, datasets = staged.path, manifest.datasets
+    if entry.key != staged.key or entry.excluded:
+        return None
+    base, new = datasets.at(path, staged.expected), datasets.at(path, staged.physical)
+    moved = move_changes(base, datasets.at(path, entry.physical), new)
+    if moved is None:
+        return None
+    datasets.keep(path, moved)
+    result = replace(
+        staged, expected=entry.physical, physical=int(moved.version), rows=entry.rows, checksums={}
+    )
+    datasets.observe("maintenance: carried over")
+    return with_checksums(datasets, result)
+
+
 def _restore_latest(
     manifest: Manifest, snapshot: Snapshot, reports: list[DatasetMaintenance]
 ) -> None:
@@ -282,7 +354,8 @@ def _restore_latest(
         if report.staged is not None:
             with suppress(OmniError):
                 assert report.staged.physical is not None, "maintenance drops no dataset"
-                restore_as_latest(manifest.datasets.open(report.path, report.staged.physical))
+                handle = manifest.datasets.open(report.path, report.staged.physical)
+                manifest.datasets.sync_version(report.path, restore_as_latest(handle))
 
 
 def _with_lance_heads(

@@ -95,7 +95,8 @@ def _purge_dataset(
         # Other Lance readers see the version of main, not dropped data.
         for entry in manifest.main.state().head.datasets.values():
             if path.endswith(f"/{identity_text(entry.type_id)}-{identity_text(entry.incarnation)}"):
-                restore_as_latest(manifest.datasets.open(path, entry.physical))
+                handle = manifest.datasets.open(path, entry.physical)
+                manifest.datasets.sync_version(path, restore_as_latest(handle))
         old |= {v for v in map(parse_version_file, below) if v is not None and v not in versions}
     needed, folders = _version_files(manifest, path, {*versions, None})
     removable, removable_folders = _version_files(manifest, path, old)

@@ -7,46 +7,60 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeAlias
 
+from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.history import dataset_paths
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import read_checksums, read_identity
-from omnigraph.errors import NotFound
+from omnigraph.errors import GraphCorrupt, NotFound
 from omnigraph.storage.checksums import file_checksum
 
+ChecksumsByPath: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Checksums by the path of a dataset and the name of a file below it."""
 SMALL_BYTES = 1024 * 1024
 """Files up to this size are compared before Lance reads them, even by a plain verify."""
 
 
 def lineage_states(manifest: Manifest) -> list[LineageState]:
-    """Return the states of all lineages that a branch or tag needs, main first."""
+    """Return the readable states of all lineages that a branch or tag needs, main first."""
     states = [manifest.main.state()]
     for lineage_id in sorted(manifest.named_lineages()):
-        with suppress(NotFound):  # it was just deleted, or is reported by what needs it
+        # It was just deleted, or is damaged, which is reported by what needs it.
+        with suppress(NotFound, GraphCorrupt):
             states.append(manifest.lineage(lineage_id).state())
     return states
+
+
+def checksums_by_path(
+    rows: Iterable[Mapping[str, Any]], paths: Mapping[tuple[TypeId, IncarnationId], str]
+) -> dict[str, dict[str, str]]:
+    """Return the checksums in rows of dataset versions, by the path of the dataset and by file."""
+    checksums: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in rows:
+        path = paths.get(read_identity(row))
+        if path is not None:
+            checksums[path] |= read_checksums(row)
+    return checksums
 
 
 class RecordedChecksums:
     """The recorded checksums of one graph, by the path of a dataset and the name of a file."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, by_path: ChecksumsByPath | None = None) -> None:
         self._manifest = manifest
+        self._given = by_path
         self._compared: dict[str, str | None] = {}
 
     @cached_property
-    def by_path(self) -> Mapping[str, Mapping[str, str]]:
-        """All checksums that the history of the graph holds."""
+    def by_path(self) -> ChecksumsByPath:
+        """The given checksums, by default all that the history of the graph holds."""
+        if self._given is not None:
+            return self._given
         states = lineage_states(self._manifest)
-        paths = dataset_paths(states)
-        checksums: dict[str, dict[str, str]] = defaultdict(dict)
-        for state in states:
-            for row in (stored.row for stored in state.rows("object_type = 'table_version'")):
-                path = paths.get(read_identity(row))
-                if path is not None:
-                    checksums[path] |= read_checksums(row)
-        return checksums
+        rows = [row.row for state in states for row in state.rows("object_type = 'table_version'")]
+        return checksums_by_path(rows, dataset_paths(states))
 
     def of(self, path: str) -> Mapping[str, str]:
         """Return the checksums of the files of one dataset."""
@@ -62,6 +76,11 @@ class RecordedChecksums:
             if problem is not None:
                 return problem
         return None
+
+    def damaged(self, path: str, names: Iterable[str]) -> dict[str, str]:
+        """Return the problems of all damaged files, by name."""
+        problems = {name: self._compare(path, name, small=False) for name in sorted(names)}
+        return {name: problem for name, problem in problems.items() if problem is not None}
 
     def _compare(self, path: str, name: str, *, small: bool) -> str | None:
         key, stated = f"{path}/{name}", self.of(path).get(name)

@@ -71,7 +71,7 @@ def repair(manifest: Manifest, *, confirm: bool) -> list[DatasetRepair]:
             head_version = int(head.version)
             action = RepairAction.NO_OP if same_files(head, published) else RepairAction.PREVIEW
             if action is RepairAction.PREVIEW and confirm:
-                restore_as_latest(published)
+                manifest.datasets.sync_version(path, restore_as_latest(published))
                 action = RepairAction.HEALED
             error = None
         except OmniError as problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,11 +25,13 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import MAIN, CommitId, DatasetEntry, Head, Tag
 from omnigraph.errors import NotFound, OmniError
+from omnigraph.maintain.damaged_files import DamagedFile
 from omnigraph.maintain.recorded_checksums import RecordedChecksums
 from omnigraph.storage.checksums import clear_checked_files
 from omnigraph.storage.layout import referenced_files, version_file
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.scan import count_ids
+from omnigraph.storage.small_fragments import clear_cached_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class VerifyReport:
     unsummed: int = 0
     """Files without a checksum, which were only decoded."""
     problems: list[IntegrityProblem] = field(default_factory=list)
+    damaged_files: list[DamagedFile] = field(default_factory=list)
+    """What damaged files of types affect; found by a deep verify only."""
 
     @property
     def ok(self) -> bool:
@@ -62,6 +65,7 @@ class VerifyReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
+        damaged = [file.to_json() for file in self.damaged_files]
         deep = {"files": self.files, "files_without_checksum": self.unsummed}
         return {
             "ok": self.ok,
@@ -70,6 +74,7 @@ class VerifyReport:
             "versions": self.versions,
             **({} if self.files is None else deep),
             "problems": [asdict(problem) for problem in self.problems],
+            **({"damaged_files": damaged} if damaged else {}),
         }
 
 
@@ -86,6 +91,7 @@ def verify(
     """
     report = report or VerifyReport()
     clear_checked_files()
+    clear_cached_columns()
     try:
         _verify(
             manifest, report, _CheckedVersions(manifest, checker or LocalVersionChecker(manifest))
@@ -125,8 +131,12 @@ def _check_lineage(
     if head.closed:
         what = "its deletion was interrupted; delete it again or create it again"
         yield IntegrityProblem(where, what, harmless=True)
-    hinted = _hinted_version(manifest, state)
-    if hinted > state.lineage.state().version:
+    torn = manifest.datasets.torn_version(state.lineage.path)
+    hinted = manifest.datasets.hinted_version(state.lineage.path)
+    if torn is not None:
+        what = f"manifest version {torn} is incomplete: an older state is used"
+        yield IntegrityProblem(where, f"{what}; open the graph for writing to set it aside")
+    elif hinted > state.lineage.state().version:
         yield IntegrityProblem(
             where, f"manifest version {hinted} is missing: an older state is used"
         )
@@ -172,15 +182,6 @@ def _check_generations(
         if any(parent.generation >= max(row.generation, 1) for parent in parents):
             message = f"the generation of commit {commit_id} is not above those of its parents"
             yield IntegrityProblem(where, message)
-
-
-def _hinted_version(manifest: Manifest, state: LineageState) -> int:
-    """Return the version in Lance's hint file, written on disk after each commit; 0 if none."""
-    hint = manifest.objects.get(f"{state.lineage.path}/_versions/latest_version_hint.json")
-    try:
-        return int(json.loads(hint or b"")["version"])
-    except (ValueError, KeyError, TypeError):
-        return 0
 
 
 def _check_tag(

@@ -7,10 +7,10 @@ may have removed. Files that no version refers to are not checked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from pathlib import Path
 
 from omnigraph.commit.history import CommitHistory, dataset_paths, datasets_at_commits, read_history
 from omnigraph.commit.lineage import LineageState
@@ -20,23 +20,20 @@ from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.recovery import read_audit
 from omnigraph.commit.staged_commit import commit_id_time
 from omnigraph.errors import OmniError
+from omnigraph.maintain.damaged_files import DamagedFile, DamageReader
 from omnigraph.maintain.recorded_checksums import RecordedChecksums, lineage_states
 from omnigraph.maintain.verify import (
     IntegrityProblem,
     LocalVersionChecker,
     VerifyReport,
-    missing_files_problem,
-    unreadable_problem,
     verify,
 )
+from omnigraph.maintain.version_files import ProgressCallback, VersionFileChecker
 from omnigraph.query.topology_files import TopologyFiles
-from omnigraph.storage.checksums import version_files
-from omnigraph.storage.layout import referenced_files, referenced_folders, version_file
-from omnigraph.storage.scan import decode_rows
+from omnigraph.storage.layout import checksum_file, version_file
+from omnigraph.storage.version_checksums import read_version_checksums
 
 _MAX_LISTED = 10
-ProgressCallback = Callable[[str], None]
-"""Called with the name of the file or dataset that is read next."""
 
 
 @dataclass(slots=True)
@@ -53,29 +50,35 @@ class ChecksumVerifier:
 
     def __init__(self, manifest: Manifest, note: ProgressCallback) -> None:
         self._manifest = manifest
-        self._note = note
+        self.note = note
         self._checksums = RecordedChecksums(manifest)
-        self._decoded: set[str] = set()
-        self._uncovered: set[str] = set()
+        self._checker = VersionFileChecker(manifest, self._checksums, note)
         self.damaged: set[tuple[str, int]] = set()
 
     def run(self, report: VerifyReport) -> None:
         """Add the problems to a report."""
-        self._note("manifest")
+        self.note("manifest")
         states = lineage_states(self._manifest)
         for state in states:
             report.problems += self._check_rows(state)
         for dataset in self._datasets(states):
-            self._note(dataset.path)
+            self.note(dataset.path)
             report.problems += self._check_dataset(dataset)
         report.problems += self._check_beside()
         report.files = self._checksums.compared
-        report.unsummed = len(self._uncovered)
+        report.unsummed = len(self._checker.without_checksum)
+
+    def describe_damage(self) -> Iterator[DamagedFile]:
+        """Yield what each damaged file of a dataset affects."""
+        if self._checker.damaged:
+            reader = DamageReader(self._manifest, self.damaged)
+            for (path, name), versions in sorted(self._checker.damaged.items()):
+                yield reader.describe(path, name, versions)
 
     # --- rows of lineages ------------------------------------------------------------------------
 
     def _check_rows(self, state: LineageState) -> Iterator[IntegrityProblem]:
-        self._note(state.lineage.path)
+        self.note(state.lineage.path)
         stated = state.head.row_checksum
         rows = state.rows("object_type <> 'graph_head'")
         if stated is None:
@@ -119,68 +122,36 @@ class ChecksumVerifier:
             name = version_file(physical)
             if name not in stored and physical not in dataset.needed:
                 continue  # removed by a cleanup or by a hard drop
-            self._note(f"{path}, version {version}")
-            problem = self._check_version(path, physical, stored)
+            self.note(f"{path}, version {version}")
+            problem = self._checker.problem(path, physical, stored)
             if problem is not None:
                 self.damaged.add((path, physical))
                 broken[f"{problem} (first shown by commit {commit_id})"].append(version)
+            yield from self._check_readers(path, physical, stored)
         for problem, versions in broken.items():
             listed = ", ".join(map(str, sorted(versions)[:_MAX_LISTED]))
             yield IntegrityProblem(path, f"version {listed} {problem}")
 
-    def _check_version(self, path: str, physical: int, stored: set[str]) -> str | None:
-        name = version_file(physical)
-        if name not in stored:
-            return f"is incomplete: {name} is missing"
-        damaged = self._checksums.compare(path, [name])
-        if damaged is not None:
-            return damaged
-        try:
-            handle = self._manifest.datasets.open(path, physical)
-            files, recorded = self._files(path, handle)
-            damaged = missing_files_problem(recorded - stored)
-            damaged = damaged or self._checksums.compare(path, self._noting(path, files))
-            return damaged or self._decode(path, handle, files)
-        except OmniError as error:
-            return unreadable_problem(error.message)
-
-    def _files(self, path: str, handle: Any) -> tuple[set[str], set[str]]:  # noqa: ANN401 - Lance
-        """Return the existing files of a version, and its expected files."""
-        folders = tuple(referenced_folders(handle))
-        in_folders = {name for name in self._checksums.of(path) if name.startswith(folders)}
-        if not self._manifest.location.is_local:
-            files = referenced_files(handle)
-            return files, files
-        return set(version_files(handle)), referenced_files(handle) | in_folders
-
-    def _noting(self, path: str, files: Iterable[str]) -> Iterator[str]:
-        for name in files:
-            self._note(f"{path}/{name}")
-            yield name
-
-    def _decode(self, path: str, handle: Any, files: set[str]) -> str | None:  # noqa: ANN401 - Lance
-        """Read every row of fragments with files that have no checksum, once."""
-        checksums = self._checksums.of(path) if self._manifest.location.is_local else {}
-        unsummed = {name for name in files if name not in checksums}
-        self._uncovered |= {f"{path}/{name}" for name in unsummed}
-        for fragment in handle.get_fragments():
-            data: list[Any] = fragment.data_files()
-            names = {f"data/{file.path}" for file in data} & unsummed
-            if names - self._decoded:
-                for _ in decode_rows(handle, int(fragment.fragment_id)):
-                    self._note(f"{path}/{min(names)}")
-                self._decoded |= names
-        return None
+    def _check_readers(
+        self, path: str, physical: int, stored: set[str]
+    ) -> Iterator[IntegrityProblem]:
+        """Report checksums for readers that cannot be read; without them nothing is compared."""
+        name, location = checksum_file(physical), self._manifest.location
+        if name not in stored or not location.is_local:
+            return
+        if not read_version_checksums(Path(location.child(path)), physical):
+            message = f"{name} is damaged: readers do not compare files; it is derived, remove it"
+            yield IntegrityProblem(path, message, harmless=True)
 
     # --- derived files and logs ------------------------------------------------------------------
 
     def _check_beside(self) -> Iterator[IntegrityProblem]:
         """Check adjacency files and the audit of recoveries."""
-        self._note("_topology")
+        self.note("_topology")
         for folder in TopologyFiles(self._manifest.location, may_write=False).damaged():
             message = "an adjacency file is damaged: remove this folder, it is rebuilt"
             yield IntegrityProblem(folder, message)
-        self._note("the log of recovery")
+        self.note("the log of recovery")
         try:
             read_audit(self._manifest)
         except OmniError as error:
@@ -202,10 +173,9 @@ def _removal_horizon(history: CommitHistory, states: Iterable[LineageState]) -> 
 
 
 def verify_deep(
-    manifest: Manifest, note: ProgressCallback, report: VerifyReport, *, plain: bool = True
+    manifest: Manifest, deep: ChecksumVerifier, report: VerifyReport, *, plain: bool = True
 ) -> VerifyReport:
     """Compare checksums; then, unless `plain` is false, verify versions that are not damaged."""
-    deep = ChecksumVerifier(manifest, note)
     try:
         deep.run(report)
     except OmniError as error:
@@ -216,7 +186,7 @@ def verify_deep(
         def check(versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
             problems: list[str | None] = []
             for path, entry in versions:
-                note(path)
+                deep.note(path)
                 damaged = (path, entry.physical) in deep.damaged
                 problems += [None] if damaged else checker([(path, entry)])
             return problems

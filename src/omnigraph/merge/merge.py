@@ -20,6 +20,7 @@ from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.commit.staged_commit import StagedCommit
 from omnigraph.errors import CleanupBegan, InvalidInput
 from omnigraph.merge.conflicts import MergeConflicts, rule_conflicts
+from omnigraph.merge.key_changes import find_rekeyed_changes
 from omnigraph.merge.merge_base import CommitGraph
 from omnigraph.merge.merge_changes import MergeChanges, SourceDelta
 from omnigraph.merge.model import MergeOptions, MergeOutcome, MergeResult
@@ -174,6 +175,10 @@ def _apply_commit(
     lines, source_delta = CommitGraph(manifest, CommitLog(())), SourceDelta(source)
 
     def bring(committed: CommittedState) -> ChangeSet:
+        schema = committed.snapshot.schema
+        rekeyed = list(find_rekeyed_changes(manifest, (base,), (source,), schema))
+        if rekeyed:
+            raise MergeConflicts(rekeyed, request.branch)
         return MergeChanges(
             lines=lines,
             bases=(base,),

@@ -193,7 +193,7 @@ class MergeChanges:
         if len(self.bases) > 1:
             yield from self._with_several_bases(side, shape)
             return
-        before = self._view(self.bases[0], shape.type)
+        before, is_unchanged = self._view(self.bases[0], shape.type), self._is_unchanged(shape.type)
         for delta in self.source_delta.deltas(manifest, before, side):
             ids = _changed_ids([delta])
             if len(ids):
@@ -201,11 +201,10 @@ class MergeChanges:
                 if before is not None:
                     base = to_target_schema(delta.before, before.type, shape)
                 source = to_target_schema(delta.after, side.type, shape)
-                theirs = read_entities(manifest, target, shape, ids)
+                ours, common = AlignedRows.of(ids, source), AlignedRows.of(ids, base)
+                theirs = common if is_unchanged else read_entities(manifest, target, shape, ids)
                 decided = np.zeros(len(ids), np.bool_)
-                yield ThreeWayRows(
-                    ids, AlignedRows.of(ids, base), AlignedRows.of(ids, source), theirs, decided
-                )
+                yield ThreeWayRows(ids, common, ours, theirs, decided)
 
     def _with_several_bases(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
         """Do the same where there are several bases."""

@@ -74,7 +74,8 @@ def _declaration_parts(
                 TYPE: member.type,
                 **_annotation_parts(member.annotations, type_),
             }
-    return parts | _constraint_parts(decl.members, type_)
+    keys = decl.keys if isinstance(decl, EdgeDecl) else ()
+    return parts | _constraint_parts((*keys, *decl.members), type_)
 
 
 def _reference(schema: AcceptedSchema, kind: TypeKind, name: Name) -> str:
@@ -140,7 +141,8 @@ class SchemaAssembler:
         owner = parts[NAME]
         name, annotations = Name(owner), tuple(self._annotations(parts, owner))
         properties = tuple(self._properties(parts, owner))
-        members: tuple[Member, ...] = (*properties, *self._constraints(parts, owner))
+        constraints = tuple(self._constraints(parts, owner))
+        members: tuple[Member, ...] = (*properties, *constraints)
         match parts[KIND]:
             case TypeKind.INTERFACE:
                 return InterfaceDecl(name, properties)
@@ -153,7 +155,10 @@ class SchemaAssembler:
                 return NodeDecl(name, annotations, implemented, members)
             case _:
                 src, dst = (Name(self._name(parts[end], owner, "connects")) for end in ENDS)
-                return EdgeDecl(name, src, dst, parts.get(CARDINALITY), annotations, members)
+                keys = tuple(c for c in constraints if c.name.text == "key")
+                members = tuple(m for m in members if m not in keys)
+                limits = parts.get(CARDINALITY)
+                return EdgeDecl(name, src, dst, limits, annotations, members, keys)
 
     def _properties(self, parts: SchemaParts, owner: str) -> Iterator[PropertyDecl]:
         for key, value in parts.items():

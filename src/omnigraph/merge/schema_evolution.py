@@ -31,6 +31,7 @@ from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, StagedSchema, with_checksums
 from omnigraph.dataset_view import DatasetView, needs_reshaping, reshape_dataset
 from omnigraph.merge.conflicts import Conflict, ConflictKind
+from omnigraph.merge.key_changes import find_rekeyed_changes, find_reshaped_keys
 from omnigraph.merge.merge_base import find_view
 from omnigraph.merge.schema_merge import MergedSchema, SchemaConflicts, merge_schemas
 from omnigraph.types.arrow import Mask, same_values, to_column
@@ -61,8 +62,11 @@ def find_dropped_changes(
         for snapshot in sides:
             after = find_view(manifest, snapshot, before.type)
             if after is not None:
+                kept = merged.by_id(type_id)
+                if kept is not None and kept.incarnation != before.type.incarnation:
+                    continue  # its key changed: see find_rekeyed_changes
                 comparing = compare_type(before, after, VersionHistory(manifest, (snapshot,)))
-                yield from _side_changes(comparing, before, after, merged.by_id(type_id))
+                yield from _side_changes(comparing, before, after, kept)
 
 
 def _side_changes(
@@ -215,7 +219,10 @@ def evolve_target(
     except SchemaConflicts as error:
         comparable = replace(target, schema=_widened_schema(source.schema, target.schema))
         return EvolvedTarget(target, comparable, conflicts=tuple(error.conflicts))
-    conflicts = list(find_dropped_changes(manifest, bases, (source, target), merged.accepted))
+    sides = (source, target)
+    conflicts = list(find_dropped_changes(manifest, bases, sides, merged.accepted))
+    conflicts += find_rekeyed_changes(manifest, bases, sides, merged.accepted)
+    conflicts += find_reshaped_keys(source.schema, target.schema, merged.accepted)
     if merged.accepted is target.schema:
         return EvolvedTarget(target, target, conflicts=tuple(conflicts))
     plan = plan_migration(target.schema, merged.accepted)
@@ -241,9 +248,11 @@ def _stage_columns(
     added, rules = set(), []
     for new in (type_ for kind in _KINDS for type_ in merged.accepted.of_kind(kind)):
         old = target.schema.by_id(new.id)
-        if old is None:
+        if old is None or old.incarnation != new.incarnation:
             # It has no entities yet: those of the source are merged in like any others.
-            entry = replace(source.entry(new.entity), version=0, rows=0)
+            home = source.schema.by_id(new.id)
+            assert home is not None, "one of the sides has each type"
+            entry = replace(source.entry(home.entity), version=0, rows=0)
             added.add(entry.key)
         else:
             entry = target.entry(old.entity)
@@ -255,7 +264,8 @@ def _stage_columns(
                 manifest.datasets.keep(entry.path(new.entity), reshaped)
                 entry = replace(entry, physical=int(reshaped.version), excluded=0)
         entries[entry.key] = entry
-    dropped = tuple(t for t in target.types() if merged.accepted.by_id(t.id) is None)
+    stay = {(t.id, t.incarnation) for t in merged.accepted.types}
+    dropped = tuple(t for t in target.types() if (t.id, t.incarnation) not in stay)
     after = _evolved_snapshot(target, merged, entries)
     return EvolvedTarget(target, after, frozenset(added), dropped, tuple(rules))
 

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 from omnigraph.catalog import AcceptedSchema, AcceptedType, Catalog, read_catalog
-from omnigraph.catalog.identity import TypeId
+from omnigraph.catalog.identity import IncarnationId, TypeId
 from omnigraph.catalog.model import Definition, definition_kind
 from omnigraph.commit.model import Snapshot
 from omnigraph.lang import Code, parse_schema, print_schema, report_for_text
@@ -63,7 +63,7 @@ def merge_schemas(bases: Sequence[Snapshot], source: Snapshot, target: Snapshot)
     sides = [_schema_parts(snapshot) for snapshot in (source, target)]
     merged = merge.parts(base, *sides)
     for parts, side in ((sides[1], target), (sides[0], source)):
-        if merged == parts and not merge.conflicts:
+        if merged == parts and not merge.conflicts and merge.keeps_incarnations(side.schema):
             # Its text is the author's, with comments.
             return MergedSchema(side.schema, side.schema_source)
     schema = merge.assembled(merged)
@@ -211,6 +211,18 @@ class _SchemaMerge:
         *bases, source, target = (schema.by_id(TypeId(type_id)) for schema in schemas)
         return [next((type_ for type_ in bases if type_ is not None), None), source, target]
 
+    def _incarnation(self, type_id: int) -> IncarnationId | None:
+        """Return the incarnation of a type by then: that of the side which changed its key."""
+        sides = self._sides(type_id)
+        incarnations = (None if side is None else side.incarnation for side in sides)
+        chosen: IncarnationId | None = _three_way(*incarnations)[1]
+        existing = (side.incarnation for side in reversed(sides) if side is not None)
+        return next(existing, None) if chosen is None else chosen
+
+    def keeps_incarnations(self, schema: AcceptedSchema) -> bool:
+        """Return whether all types of a side have the incarnation they have after the merge."""
+        return all(type_.incarnation == self._incarnation(type_.id) for type_ in schema.types)
+
     def _property_names(self, type_id: int, parts: SchemaParts) -> dict[int, str]:
         """Return the properties a type has by then, those of its interfaces included."""
         names = {key[1]: value[NAME] for key, value in parts.items() if key[0] == PROPERTY}
@@ -266,7 +278,7 @@ class _SchemaMerge:
             types.append(
                 AcceptedType(
                     id=home.id,
-                    incarnation=home.incarnation,
+                    incarnation=self._incarnation(type_id),
                     definition=definition,
                     property_ids=property_ids,
                 )

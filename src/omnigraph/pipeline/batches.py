@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from omnigraph.commit.commit_log import CommitLog, first_parents
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.torn_recovery import set_aside_torn_versions
 from omnigraph.errors import OmniError
 from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.load import load_frames, load_lines
@@ -63,7 +64,9 @@ class StreamBatchWriter:
     @cached_property
     def manifest(self) -> Manifest:
         """The graph, opened where it is first needed."""
-        return manifest_at(self.location)
+        manifest = manifest_at(self.location)
+        set_aside_torn_versions(manifest)
+        return manifest
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "manifest"}

@@ -95,6 +95,7 @@ def load_result(
         nodes=_of_kind("node", given),
         edges=_of_kind("edge", given),
         actor=request.actor,
+        notes=tuple(outcome.notes),
     )
 
 

@@ -34,7 +34,12 @@ from omnigraph.pipeline.runs import PipelineRun, RunState
 from omnigraph.pipeline.staged import StagedLoad, merge_results, read_staged
 from omnigraph.pipeline.staging import VALUE_REJECTS, StagingJob, clear_rejects
 from omnigraph.pipeline.undertaking import RunLease
-from omnigraph.write.load import WriteMode, delete_branch_on_failure, find_start_snapshot
+from omnigraph.write.load import (
+    WriteMode,
+    delete_branch_on_failure,
+    find_start_snapshot,
+    repeated_load_notes,
+)
 from omnigraph.write.progress import Progress
 from omnigraph.write.request import WriteRequest
 from omnigraph.write.transaction import MAX_REPREPARES, only_maintenance_since, publish_with_retry
@@ -253,6 +258,7 @@ class SparkLoad:
         facts = {
             "types": {key: found.to_json() for key, found in _type_results(attempt).items()},
             "rejects": attempt.job.rejects if any(attempt.rejected.values()) else None,
+            "notes": repeated_load_notes(self.options.mode, snapshot, _types_with_new_ids(attempt)),
         }
         work.prepared(snapshot, ready, facts)
         return ready
@@ -295,6 +301,7 @@ class SparkLoad:
             seconds=self.seconds,
             embedded=run.stages.get("embed", {}).get("told", ()),
             rejects=facts["rejects"],
+            notes=tuple(facts.get("notes", ())),
             branch_created="branch" in run.stages,
             run=run,
         )
@@ -317,6 +324,10 @@ def _target_changed(run: PipelineRun, now: Snapshot) -> bool:
     """Return whether a loaded type changed since its rows were staged."""
     base = run.stages["stage"]["base"]
     return any(now.entry(key).physical != version for key, version in base.items())
+
+
+def _types_with_new_ids(attempt: CommitBuilder) -> list[str]:
+    return [key for key, staged in attempt.staged.types.items() if staged.given and staged.fresh]
 
 
 def _type_results(attempt: CommitBuilder) -> dict[str, TypeLoadResult]:

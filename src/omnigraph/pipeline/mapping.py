@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType
+from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType, TypeKind
 from omnigraph.lang import Code, DiagnosticReport, TextSpan, did_you_mean
 from omnigraph.pipeline.document import LocatedText
 from omnigraph.pipeline.extract import SourceFrame, quote_identifier, readable_rows
@@ -43,6 +43,7 @@ from omnigraph.write.inputs.table_reader import can_hold
 
 _TEXT = PropertyType(Scalar.STRING)
 _ENDS = {"from": ("from", "src"), "to": ("to", "dst")}
+_END_WORDS = {"src": "from", "dst": "to"}
 _NUMBERS = (Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64, Scalar.F32, Scalar.F64)
 _KINDS: dict[Scalar, tuple[str, ...]] = {
     **dict.fromkeys(Scalar, ("string",)),
@@ -151,7 +152,7 @@ class RowMapper:
         self, word: str, given: EdgeEndpoint, node: NodeType
     ) -> list[tuple[LocatedText, PropertyType]]:
         if isinstance(given, Mapping):
-            order = self._schema.key_order(node.name)
+            order = self._schema.key_order(TypeKind.NODE, node.name)
             return [(given[name][1], node.properties[name].type) for name in order]
         if isinstance(given, LocatedText):
             return [(given, _TEXT)]
@@ -164,7 +165,7 @@ class RowMapper:
         return []
 
     def _key(self) -> tuple[str, ...]:
-        return self._type.key if isinstance(self._type, NodeType) else ()
+        return self._type.key
 
     def _has(self, name: str) -> bool:
         return name in self._source.columns
@@ -302,7 +303,8 @@ class RowMapper:
     def _alike(
         self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]
     ) -> list[LocatedText]:
-        key = self._key() or [name for name in ("id",) if name in wanted]
+        key = [_END_WORDS.get(name, name) for name in self._key()]
+        key = key or [name for name in ("id",) if name in wanted]
         names = key or [name for name in ("from", "to") if name in wanted]
         return [text for name in names for text, _ in wanted.get(name, ())]
 

@@ -123,6 +123,7 @@ class SparkLoadResult:
     branch_created: bool = False
     repeated: bool = False
     run: PipelineRun | None = None
+    notes: Sequence[str] = ()
 
     @property
     def bytes(self) -> int:
@@ -141,4 +142,5 @@ class SparkLoadResult:
             "branch_created": self.branch_created,
             "repeated": self.repeated,
             "run": None if self.run is None else self.run.id,
+            "notes": list(self.notes),
         }

@@ -24,6 +24,7 @@ from omnigraph.lang import did_you_mean
 from omnigraph.pipeline.columns import arrow_schema, spark_type, to_spark
 from omnigraph.query.entities import find_type
 from omnigraph.storage import Location
+from omnigraph.storage.durability import Durability
 from omnigraph.storage.scan import group_fragments
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.data_values import blob_text
@@ -152,11 +153,11 @@ def pin_table(manifest: Manifest, snapshot: Snapshot, type_name: str) -> TableSc
 
 def manifest_at(location: Location) -> Manifest:
     """Return the graph at a location, cached per process."""
-    return _opened(location.uri, tuple(sorted(location.options.items())))
+    return _opened(location.uri, tuple(sorted(location.options.items())), location.durability)
 
 
 @lru_cache(maxsize=8)
-def _opened(uri: str, options: tuple[tuple[str, str], ...]) -> Manifest:
-    manifest = Manifest(Location(uri, dict(options)))
+def _opened(uri: str, options: tuple[tuple[str, str], ...], durability: Durability) -> Manifest:
+    manifest = Manifest(Location(uri, dict(options), durability))
     open_graph(manifest)
     return manifest

@@ -20,7 +20,7 @@ from omnigraph.pipeline.model import FILE, ROW, TypeFrame
 from omnigraph.pipeline.parts import InputSplit, InputSplits, count_lines, number_lines
 from omnigraph.pipeline.scan import map_numbers
 from omnigraph.pipeline.staging import StagingJob, stage_rows
-from omnigraph.write.change_set import RowSchema, file_position_base
+from omnigraph.write.change_set import RowSchema, file_position_base, find_row_schema
 from omnigraph.write.inputs.byte_streams import lines_as_file
 from omnigraph.write.inputs.ndjson_reader import read_ndjson
 from omnigraph.write.inputs.table_reader import InputTable, read_table
@@ -115,10 +115,7 @@ def _shape(job: StagingJob, table_key: str) -> RowSchema:
     schema = job.snapshot.schema
     if kind not in (TypeKind.NODE, TypeKind.EDGE) or schema.find(TypeKind(kind), name) is None:
         raise NotFound(f"unknown type `{table_key}`", code="unknown_type", type=table_key)
-    with_key = schema.key_order(name) if kind == TypeKind.NODE else ()
-    found = schema.find(TypeKind(kind), name)
-    assert found is not None, "it was looked up"
-    return RowSchema(found, with_key)
+    return find_row_schema(schema, TypeKind(kind), name)
 
 
 def _reader(shape: RowSchema, table: InputTable) -> Callable[[RowBuilder, ProgressMeter], None]:

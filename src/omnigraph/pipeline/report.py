@@ -22,7 +22,8 @@ class RunReport:
 
     `types` are by `node:T` and `edge:E`: rows `given`, `accepted` and `rejected` by rule, entities
     `inserted`, `updated` and `deleted`, `bytes` written. `stages` are `name` and `seconds` in
-    order. `merge` is the result of the merge; with conflicts the branch is kept.
+    order. `merge` is the result of the merge; with conflicts the branch is kept. `notes` are texts
+    for the user.
     """
 
     run: str
@@ -46,6 +47,7 @@ class RunReport:
     merge: Mapping[str, Any] | None = None
     rejects: str | None = None
     examples: Sequence[Mapping[str, Any]] = ()
+    notes: Sequence[str] = ()
     error: Mapping[str, Any] | None = None
 
     @property
@@ -106,6 +108,7 @@ def read_report(objects: ObjectStore, run: PipelineRun) -> RunReport:
         raise NotFound(message, code="report_not_found", run=run.id)
     try:
         document = json.loads(data)
+        document.setdefault("notes", [])  # reports of older releases have none
         return RunReport(**{f.name: document[f.name] for f in fields(RunReport)})
     except (KeyError, TypeError, ValueError) as error:
         message = f"the report of run {run.id} cannot be read"

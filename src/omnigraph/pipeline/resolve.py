@@ -60,7 +60,7 @@ def _check_properties(
     for name, _ in spec.properties.values():
         if name.value not in type_.properties:
             _unknown(report, name, spec, type_)
-    key = type_.key if isinstance(type_, NodeType) else ()
+    key = type_.key
     for property_ in type_.properties.values():
         needed = property_.name in key or not (
             partial or property_.type.nullable or property_.embed is not None
@@ -86,9 +86,9 @@ def _unknown(
 
 
 def _check_id(report: DiagnosticReport, spec: TypeSpec, type_: NodeType | EdgeType) -> None:
-    key = type_.key if isinstance(type_, NodeType) else ()
+    key = type_.key
     if spec.id is not None and key:
-        message = f"the id of node `{spec.name}` is derived from its key ({', '.join(key)})"
+        message = f"the id of {spec.kind} `{spec.name}` is derived from its key ({', '.join(key)})"
         hint = "remove `id`"
         report.add(Code.PIPELINE_ID_MISUSED, message, spec.id.span, hint=hint)
 

@@ -42,7 +42,16 @@ OPERATION = "pipeline"
 DELETE = "branch_delete"
 MERGED = "merge"
 """The stage after which only the branch is left to be deleted."""
-_REPORT_FIELDS = ("types", "embedded", "branch_created", "sources", "rejects", "examples", "commit")
+_REPORT_FIELDS = (
+    "types",
+    "embedded",
+    "branch_created",
+    "sources",
+    "rejects",
+    "examples",
+    "commit",
+    "notes",
+)
 """Fields that the report of a published run keeps when another process completes it."""
 
 
@@ -269,6 +278,7 @@ def _record_load(running: PipelineExecution, run: PipelineRun, outcome: SparkLoa
         "branch_created": outcome.branch_created,
         "repeated": not is_own,
         "embedded": list(outcome.embedded),
+        "notes": list(outcome.notes),
         "rejects": rejects,
         "examples": reject_examples(rejects, MAX_EXAMPLES, options),
     }

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
+from omnigraph.commit.torn_recovery import set_aside_torn_versions
 from omnigraph.embed.config import read_models
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.columns import arrow_schema
@@ -108,6 +109,7 @@ class GraphDataWriter(DataSourceArrowWriter):
         rows = self.scratch.rows(paths, arrow_schema(self.schema))
         target = self.target
         manifest = manifest_at(self.scratch.location)
+        set_aside_torn_versions(manifest)
         load(manifest, target.request(manifest), {target.type_name: rows}, target.options)
         self._remove()
 

@@ -108,7 +108,9 @@ class _MutationChecker:
         ends = [word for word in _ENDPOINTS if word not in assigned]
         self._require(statement, [*ends, *_missing_properties(type_, assigned)])
         src, dst = values.pop("from", None), values.pop("to", None)
-        return None if src is None or dst is None else InsertEdge(type_.name, src, dst, values)
+        if src is None or dst is None:
+            return None
+        return InsertEdge(type_.name, src, dst, values, keyed=bool(type_.key))
 
     def _require(self, statement: qt.InsertStatement, missing: list[str]) -> None:
         if missing:
@@ -132,7 +134,7 @@ class _MutationChecker:
                     assignment.property.span,
                     hint="delete the edge and insert one between the right nodes",
                 )
-            if isinstance(type_, NodeType) and name in type_.key:
+            elif name in type_.properties and name in type_.key:
                 self.context.error(
                     Code.KEY_UPDATE,
                     f"cannot update @key property {type_.name}.{assignment.property}",

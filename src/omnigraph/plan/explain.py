@@ -158,9 +158,9 @@ def _statement(statement: InsertNode | InsertEdge | Update | Delete) -> str:
     match statement:
         case InsertNode(type_name=name, values=values, keyed=keyed):
             return f"{'Upsert' if keyed else 'Insert'} node {name} {_values(values)}"
-        case InsertEdge(type_name=name, src=src, dst=dst, values=values):
+        case InsertEdge(type_name=name, src=src, dst=dst, values=values, keyed=keyed):
             ends = f"{show_expression(src)} -> {show_expression(dst)}"
-            return f"Insert edge {name} {ends} {_values(values)}"
+            return f"{'Upsert' if keyed else 'Insert'} edge {name} {ends} {_values(values)}"
         case Update(kind=kind, type_name=name, values=values, tests=tests):
             return f"Update {kind} {name} {_values(values)}{_where(tests)}"
         case Delete(kind=kind, type_name=name, tests=tests):

@@ -49,12 +49,13 @@ class InsertNode:
 
 @dataclass(frozen=True, slots=True)
 class InsertEdge:
-    """Insert an edge between two nodes named by id."""
+    """Insert an edge between two nodes named by id; a keyed one replaces that of the same key."""
 
     type_name: str
     src: Expression
     dst: Expression
     values: Mapping[str, Expression]
+    keyed: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def reduce_schema(schema: AcceptedSchema, source: str, scope: TypeScope) -> Sche
 def _visible_properties(definition: Definition, scope: TypeScope) -> frozenset[str] | None:
     """Return the properties of a type that are shown, None when the type is not."""
     properties = definition.properties
-    key = definition.key if isinstance(definition, NodeType) else ()
+    key = () if isinstance(definition, InterfaceType) else definition.key
     shown = [
         frozenset(properties) - _with_derived_vectors(properties, masked)
         for masked in scope.masks_of(definition.name)

@@ -93,7 +93,7 @@ class ColumnCache:
         key = (snapshot.head.schema_hash, type_.entity, entry.state)
         table = self._tables.get(key)
         if table is None:
-            members = snapshot.schema.key_order(name) if kind is TypeKind.NODE else ()
+            members = type_.key_order if kind is TypeKind.NODE else ()
             table = self._tables.put(key, TypeTable(self, type_, entry, members))
         return self._named.put(name_key, table)
 

@@ -126,6 +126,19 @@ class TopologyCache:
             topology = self._loaded.get(_topology_key(ends))
             return topology or self._loaded.put(_topology_key(ends), self._build(ends, tick))
 
+    def refresh(self, ends: EdgeTables, tick: Callable[[], None]) -> bool:
+        """Store the arrays of a large edge type before readers need them; return whether it did.
+
+        Files of an older version serve as long as few rows changed since: half of what readers
+        apply to them.
+        """
+        if ends[0].rows < MIN_STORED_EDGES or self._files.load(ends) is not None:
+            return False
+        if any(_is_close(stored, ends) for stored in self._files.others(ends)):
+            return False
+        self._build(ends, tick)
+        return True
+
     # --- where from ----------------------------------------------------------------------------
 
     def _at_hand(self, ends: EdgeTables) -> Topology | None:
@@ -181,6 +194,19 @@ def apply_delta(
             base.into, there, here, edges, added.reversed_edges, sizes[::-1], merged_cache
         ),
     )
+
+
+def _is_close(base: StoredTopology, ends: EdgeTables) -> bool:
+    """Return whether half of what may be applied to arrays covers what changed since."""
+    olds = (base.edge, base.src, base.dst)
+    try:
+        for table, old in zip(ends, olds, strict=True):
+            with table.changes_since(old, _max_delta_rows(table) // 2) as changed:
+                if changed is None:
+                    return False
+    except VersionReclaimed:
+        return False
+    return True
 
 
 def _max_delta_rows(table: TypeTable) -> int:

@@ -21,6 +21,7 @@ from omnigraph.query.adjacency import CsrAdjacency
 from omnigraph.query.column_cache import TypeTable
 from omnigraph.storage import Location
 from omnigraph.storage.checksums import file_checksum
+from omnigraph.storage.file_sync import FileSync
 
 TOPOLOGY_FOLDER = "_topology"
 KEPT_VERSIONS = 4
@@ -59,6 +60,8 @@ class TopologyFiles:
     def __init__(self, location: Location, *, may_write: bool) -> None:
         self._folder = _topology_folder(location)
         self._may_write = may_write or not location.is_local
+        # Arrays are mapped without comparing their checksums.
+        self._files = FileSync(Location(str(self._folder), durability=location.durability))
 
     def load(self, ends: tuple[TypeTable, TypeTable, TypeTable]) -> StoredTopology | None:
         """Return the arrays of exactly these versions, if they are there and whole."""
@@ -86,6 +89,7 @@ class TopologyFiles:
             scratch = Path(tempfile.mkdtemp(prefix=".tmp-", dir=place.parent))
             try:
                 _write_arrays(scratch, topology)
+                self._files.sync_tree(scratch)
                 os.rename(scratch, place)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
+
+from omnigraph.server.maintenance_metrics import MaintenanceMetrics
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -17,9 +20,12 @@ class ServerMetrics:
 
     media_type = CONTENT_TYPE_LATEST
 
-    def __init__(self, *, shared: bool = False) -> None:
+    def __init__(self, *, shared: bool = False, maintenance: str | None = None) -> None:
         self._registry = CollectorRegistry()
         self._shared = shared
+        self._maintenance = None if maintenance is None else MaintenanceMetrics(Path(maintenance))
+        if self._maintenance is not None:
+            self._registry.register(self._maintenance)
         labels = ("method", "route", "status")
         self._requests = Counter(
             "omnigraph_requests", "Requests that were answered", labels, registry=self._registry
@@ -75,4 +81,6 @@ class ServerMetrics:
             return generate_latest(self._registry)
         together = CollectorRegistry()
         MultiProcessCollector(together)  # type: ignore[no-untyped-call]  # registers itself
+        if self._maintenance is not None:
+            together.register(self._maintenance)
         return generate_latest(together)

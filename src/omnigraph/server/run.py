@@ -73,10 +73,11 @@ def run_server(
     """
     prepare_process()
     service = build_service(settings, environment)
+    maintenance = None if settings.maintenance is None else settings.maintenance.metrics
     plain = create_app(
         service,
         settings.limits,
-        ServerMetrics(shared=shared),
+        ServerMetrics(shared=shared, maintenance=maintenance),
         agents_only=settings.agents_only,
         trusted_proxies=settings.trusted_proxies,
     )

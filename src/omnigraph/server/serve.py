@@ -6,14 +6,27 @@ from collections.abc import Callable, Mapping
 
 from omnigraph.errors import InvalidInput
 from omnigraph.server.logs import configure_logging
+from omnigraph.server.maintenance import background_maintenance
 from omnigraph.server.middleware import parse_networks
 from omnigraph.server.process import exit_on_stop_signals
 from omnigraph.server.run import bind_socket, listen_address, run_server
-from omnigraph.server.settings import ServerLimits, ServerSettings, check_certificate
+from omnigraph.server.settings import (
+    MaintenanceOptions,
+    ServerLimits,
+    ServerSettings,
+    check_certificate,
+)
 from omnigraph.server.supervisor import Supervisor
 from omnigraph.service.graph_registry import ALL_GRAPHS
 
-__all__ = ["ALL_GRAPHS", "ServerLimits", "ServerSettings", "check_settings", "serve"]
+__all__ = [
+    "ALL_GRAPHS",
+    "MaintenanceOptions",
+    "ServerLimits",
+    "ServerSettings",
+    "check_settings",
+    "serve",
+]
 
 
 def check_settings(settings: ServerSettings) -> None:
@@ -31,12 +44,12 @@ def serve(
     """Serve until a stop signal; `ready` is called with the address once it listens."""
     check_settings(settings)
     configure_logging(environment)
-    with exit_on_stop_signals():
+    with exit_on_stop_signals(), background_maintenance(settings, environment) as maintained:
         if settings.workers > 1:
-            Supervisor(settings, environment).run(ready)
+            Supervisor(maintained, environment).run(ready)
             return
         run_server(
-            settings,
+            maintained,
             environment,
             listen=lambda: bind_socket(settings),
             ready=lambda listening: ready(listen_address(listening)),

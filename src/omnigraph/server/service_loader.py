@@ -92,7 +92,7 @@ def build_service(
     )
     PROCESS_MEMORY.set_limit(settings.query_memory_total)
     registry = open_registry(
-        wanted.sources,
+        [replace(source, durability=settings.durability) for source in wanted.sources],
         require_all=settings.require_all,
         previous=None if previous is None else previous.registry,
     )

@@ -47,13 +47,24 @@ class ServerLimits:
     connections: int = 1_000
 
 
+class MaintenanceOptions(Struct, kw_only=True, frozen=True):
+    """Automatic maintenance of the served graphs, in a process of its own.
+
+    `metrics` is the file in which that process records what it did.
+    """
+
+    interval: float = 60.0
+    cpu_share: float = 0.25
+    metrics: str | None = None
+
+
 class ServerSettings(Struct, kw_only=True, frozen=True):
     """What to serve and how; a process that is one of several reads it as JSON.
 
     `cluster` is the folder or the storage of a cluster, in place of everything that follows it.
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
     With `agents_only` there are tools for agents and nothing else. `trusted_proxies` are addresses
-    and networks whose `X-Forwarded-For` is believed.
+    and networks whose `X-Forwarded-For` is believed. Without `maintenance` there is none.
     """
 
     cluster: str | None = None
@@ -62,6 +73,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     policies: dict[str, str] = field(default_factory=dict)
     server_policy: str | None = None
     external_blobs: list[str] = field(default_factory=list)
+    durability: str | None = None
     unauthenticated: bool = False
     require_all: bool = False
     agents_only: bool = False
@@ -74,6 +86,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     query_seconds: float = 60.0
     query_memory: int = 512 * 1024 * 1024
     query_memory_total: int = 2 * 1024 * 1024 * 1024
+    maintenance: MaintenanceOptions | None = None
     limits: ServerLimits = field(default_factory=ServerLimits)
 
 

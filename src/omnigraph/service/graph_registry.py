@@ -42,6 +42,7 @@ class GraphSource:
     policy: Callable[[], Policy] | None = None
     embedding: ProviderChoice = None
     external_blobs: Sequence[str] = ()
+    durability: str | None = None
 
     def is_same_graph(self, other: GraphSource) -> bool:
         """Return whether an open handle of this graph also serves the other one."""
@@ -136,7 +137,12 @@ def _try_open(source: GraphSource, previous: RegisteredGraph | None) -> Register
             graph = previous.unrestricted
         else:
             blobs, embedding = source.external_blobs, source.embedding
-            graph = open_graph(source.uri, external_blobs=blobs, embedding=embedding)
+            graph = open_graph(
+                source.uri,
+                external_blobs=blobs,
+                embedding=embedding,
+                durability=source.durability,
+            )
         return RegisteredGraph(
             id=source.id,
             graph=graph if policy is None else graph.with_policy(policy),

@@ -7,20 +7,19 @@ file back from a bucket would add requests to every commit, and object stores ch
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from lance import LanceDataset, LanceFragment
-from lance.fragment import FragmentMetadata
+from lance.fragment import DataFile, FragmentMetadata
 
-from omnigraph.errors import GraphCorrupt
+from omnigraph.errors import NEXT_STEP, GraphCorrupt
 from omnigraph.storage.error_translation import translate_errors
-from omnigraph.storage.layout import index_segment_ids, referenced_files
+from omnigraph.storage.layout import data_file_names, index_segment_ids, referenced_files
 
 _BLOCK = 1 << 20
 _DATA, _INDEXES = "data/", "_indices/"
@@ -92,15 +91,31 @@ def rename_with_checksums(
     named = []
     with translate_errors("renaming data files"):
         for fragment in fragments:
-            document: dict[str, Any] = fragment.to_json()
-            for file in document["files"]:
-                old = root / file["path"]
-                new = old.with_name(f"{old.stem}.{file_checksum(old)}.lance")
-                old.rename(new)
-                file["path"] = new.name
-                _mark_checked(str(new))
-            named.append(FragmentMetadata.from_json(json.dumps(document)))
+            files = [_rename_with_checksum(root, file) for file in fragment.files]
+            named.append(replace(fragment, files=files))
     return named
+
+
+def _rename_with_checksum(root: Path, file: DataFile) -> DataFile:
+    [name] = data_file_names([file])
+    new = f"{name.removesuffix('.lance')}.{file_checksum(root / name)}.lance"
+    (root / name).rename(root / new)
+    _mark_checked(str(root / new))
+    return DataFile(
+        new,
+        file.fields,
+        file.column_indices,
+        file.file_major_version,
+        file.file_minor_version,
+        file.file_size_bytes,
+        file.base_id,
+    )
+
+
+def stated_checksum(name: str) -> str | None:
+    """Return the checksum in the name of a data file, or None."""
+    stated = _CHECKSUM_NAME.search(name)
+    return None if stated is None else stated.group(1)
 
 
 def check_file_checksums(uri: str, fragments: Iterable[LanceFragment]) -> None:
@@ -108,17 +123,16 @@ def check_file_checksums(uri: str, fragments: Iterable[LanceFragment]) -> None:
     if "://" in uri:
         return
     for fragment in fragments:
-        data: list[Any] = fragment.data_files()
-        for name in (file.path for file in data):
-            stated = _CHECKSUM_NAME.search(name)
+        for name in data_file_names(fragment.data_files()):
+            stated = stated_checksum(name)
             file = Path(uri) / "data" / name
             if stated is None or str(file) in _checked:
                 continue
             with translate_errors("reading the manifest"):
-                if file_checksum(file) != stated.group(1):
+                if file_checksum(file) != stated:
                     where = f"{file.parent.parent.name}/data/{name}"
                     message = f"{where} is damaged: it does not match its checksum"
-                    raise GraphCorrupt(f"{message}; restore it from a backup", file=where)
+                    raise GraphCorrupt(f"{message}; {NEXT_STEP}", file=where)
             _mark_checked(str(file))
 
 

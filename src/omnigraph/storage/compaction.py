@@ -89,7 +89,8 @@ def _small_fragments(handle: LanceDataset) -> set[int]:
     }
 
 
-def restore_as_latest(handle: LanceDataset) -> None:
-    """Make a version the latest for other Lance readers; data is not copied."""
+def restore_as_latest(handle: LanceDataset) -> int:
+    """Make a version the latest for other Lance readers, and return it; data is not copied."""
     with translate_errors("restoring a version"):
         handle.restore()  # type: ignore[no-untyped-call]
+        return int(handle.version)

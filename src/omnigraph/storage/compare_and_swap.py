@@ -21,6 +21,7 @@ from lance.schema import LanceSchema
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.checksums import check_file_checksums, rename_with_checksums
 from omnigraph.storage.error_translation import translate_errors
+from omnigraph.storage.layout import fragment_file_names
 from omnigraph.storage.staged_writes import delete_addresses, write_new_fragments
 
 ANCHOR_FRAGMENT = 0
@@ -86,11 +87,13 @@ def compare_and_swap(
     observe: Callable[[str], None],
     stale: Sequence[ManifestRow] = (),
     merged: Sequence[int] = (),
+    sync: Callable[[list[str]], None] = lambda names: None,
 ) -> LanceDataset:
     """Atomically add a fragment for each table and remove stale rows and merged fragments.
 
     No table is empty, and the last starts with the new head. The anchor must not be merged, and
-    stale rows must be in fragments that are not merged.
+    stale rows must be in fragments that are not merged. `sync` is called with the new files before
+    a version refers to them.
 
     Raises:
         Contention: another writer was first; nothing was changed.
@@ -105,6 +108,7 @@ def compare_and_swap(
         new = [fragment for table in tables for fragment in write_new_fragments(table, handle)]
         new = rename_with_checksums(handle.uri, new)
         observe("swap: new rows written")
+        sync(fragment_file_names([*new, *updated]))
         if all(fragment.id != ANCHOR_FRAGMENT for fragment in updated):
             anchor = handle.get_fragment(ANCHOR_FRAGMENT)
             if anchor is None:

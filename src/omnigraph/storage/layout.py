@@ -10,6 +10,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
+from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.error_translation import translate_errors
@@ -19,10 +20,15 @@ from omnigraph.types.arrow import arrow_type
 MANIFEST = "__manifest"
 BRANCHES = "__branches"
 INTENTS = "__recovery"
+TORN = "_torn"
+"""Version files that a power failure left incomplete."""
 PIPELINE_RUNS = "__pipelines"
 POSITIONS, IDS, VECTORS = "at", "ids", "vectors"
 """Temporary folders of a pipeline run: row positions, IDs to be counted, vectors of texts."""
 SCRATCH = "_scratch"
+INDEX_FOLDER = "_indices/"
+QUARANTINE = "_quarantine"
+"""Damaged files that a repair set aside; omnigraph never reads or removes them."""
 AUDIT = "_graph_commit_recoveries.lance"
 PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 PROPERTY_ID = b"omnigraph.stable_property_id"
@@ -151,6 +157,16 @@ def version_file(version: int) -> str:
     return f"_versions/{_LATEST_FIRST - version:020d}.manifest"
 
 
+def is_stable_name(path: str) -> bool:
+    """Return whether a file below a dataset is part of its versions: it is never overwritten."""
+    return not path.startswith("_transactions/") and not path.endswith(".json")
+
+
+def checksum_file(version: int) -> str:
+    """Return the path of the checksums of a version below its dataset."""
+    return f"_checksums/{version}.json"
+
+
 def parse_version_file(path: str) -> int | None:
     """Return the version of a manifest path below a dataset, None for any other file.
 
@@ -162,17 +178,39 @@ def parse_version_file(path: str) -> int | None:
     return _LATEST_FIRST - int(name)
 
 
+def data_file_names(files: Iterable[Any]) -> tuple[str, ...]:
+    """Return the names of data files of a fragment.
+
+    Their public attribute `path` creates a class at every access, which dominates the time.
+    """
+    return tuple(file._path for file in files)
+
+
+def version_hint(path: str) -> str:
+    """Return the file in which Lance notes the latest version of a dataset, on disks."""
+    return f"{path}/_versions/latest_version_hint.json"
+
+
 def referenced_files(handle: LanceDataset) -> set[str]:
     """Return the data and deletion files of a version, below its dataset."""
     with translate_errors("listing the files of a version"):
         files = {version_file(int(handle.version))}
         for fragment in handle.get_fragments():
-            data: list[Any] = fragment.data_files()
-            files |= {f"data/{file.path}" for file in data}
+            files |= {f"data/{name}" for name in data_file_names(fragment.data_files())}
             deletions = fragment.deletion_file()
             if deletions is not None:
                 files.add(deletions)
         return files
+
+
+def fragment_file_names(fragments: Iterable[FragmentMetadata]) -> list[str]:
+    """Return the data and deletion files of fragments, below their dataset."""
+    names = []
+    for fragment in fragments:
+        names += [f"data/{name}" for name in data_file_names(fragment.files)]
+        if fragment.deletion_file is not None:
+            names.append(fragment.deletion_file.path(fragment.id))
+    return names
 
 
 def manifests_first(paths: Iterable[str]) -> list[str]:
@@ -199,5 +237,7 @@ def referenced_folders(handle: LanceDataset) -> set[str]:
     """
     with translate_errors("listing the folders of a version"):
         indexes = {f"_indices/{uuid}/" for uuid in index_segment_ids(handle)}
-        files = [file.path for f in handle.get_fragments() for file in f.metadata.files]
-        return indexes | {f"data/{path.removesuffix('.lance')}/" for path in files}
+        data = (data_file_names(f.data_files()) for f in handle.get_fragments())
+        return indexes | {
+            f"data/{name.removesuffix('.lance')}/" for names in data for name in names
+        }

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from omnigraph.errors import InvalidInput
+from omnigraph.storage.durability import Durability, parse_durability
 
 # If two variables set one option, the later wins.
 _AWS_VARIABLES = {
@@ -37,10 +38,11 @@ _CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The root URI of a graph and its storage options."""
+    """The root URI of a graph, its storage options, and how durable its commits are."""
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
+    durability: Durability = field(default=Durability.FULL, compare=False)
 
     @property
     def is_local(self) -> bool:
@@ -55,8 +57,16 @@ class Location:
         return self.uri
 
 
-def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Location:
-    """Parse a graph URI; `options` override the AWS_* environment, which overrides a profile."""
+def locate(
+    uri: str | os.PathLike[str],
+    options: Mapping[str, str] | None = None,
+    durability: str | None = None,
+) -> Location:
+    """Parse a graph URI; `options` override the AWS_* environment, which overrides a profile.
+
+    `durability` overrides the environment, too.
+    """
+    level = parse_durability(durability)
     text = os.fspath(uri).strip()
     if not text:
         raise InvalidInput(
@@ -72,16 +82,16 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
             message = f"{text} has no bucket name; use s3://bucket/path"
             raise InvalidInput(message, code="uri_invalid", uri=text)
         root = f"s3://{parsed.netloc}/{parsed.path.strip('/')}".rstrip("/")
-        return Location(root, _s3_options(options or {}))
+        return Location(root, _s3_options(options or {}), level)
     if parsed.scheme == "file":
         if parsed.netloc not in ("", "localhost") or not parsed.path.startswith("/"):
             message = f"{text} is not a path on this machine; use file:///path"
             raise InvalidInput(message, code="uri_invalid", uri=text)
-        return Location(str(Path(unquote(parsed.path)).absolute()))
+        return Location(str(Path(unquote(parsed.path)).absolute()), durability=level)
     if "://" in text:
         message = f"{parsed.scheme}:// URIs are not supported; use a folder, file:// or s3://"
         raise InvalidInput(message, code="uri_invalid", uri=text)
-    return Location(str(Path(text).absolute()))
+    return Location(str(Path(text).absolute()), durability=level)
 
 
 def _s3_options(explicit: Mapping[str, str]) -> dict[str, str]:

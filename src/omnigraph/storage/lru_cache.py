@@ -45,6 +45,11 @@ class LruCache(Generic[_K, _V]):
         with self._lock:
             return key in self._values
 
+    def values(self) -> list[_V]:
+        """Return all values, the least recently used one first."""
+        with self._lock:
+            return [value for value, _ in self._values.values()]
+
     def peek(self, key: _K) -> _V | None:
         """Return the value of a key without marking it as used, or None."""
         with self._lock:
@@ -76,6 +81,13 @@ class LruCache(Generic[_K, _V]):
         with self._lock:
             if key in self._values:
                 self._pop(key)
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        with self._lock:
+            self._values.clear()
+            self._groups.clear()
+            self._total = 0
 
     def _insert(self, key: _K, value: _V) -> list[tuple[_K, _V]]:
         """Add a value; return what was evicted for it."""

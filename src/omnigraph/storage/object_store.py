@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from ulid import ULID
 
 from omnigraph.errors import InvalidInput, StorageUnavailable
 from omnigraph.storage.error_translation import translate_errors
+from omnigraph.storage.file_sync import FileSync
 from omnigraph.storage.location import Location
 
 MAX_RETRIES = 3
@@ -67,17 +69,20 @@ class ObjectStore:
 
     def __init__(self, location: Location) -> None:
         self._location = location
+        self.files = FileSync(location)
         self._opened: LocalStore | S3Store | None = None
 
     @property
     def _store(self) -> LocalStore | S3Store:
         if self._opened is None:
-            self._opened = _open_store(self._location)
+            self._opened = _open_store(self._location, self.files)
         return self._opened
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create an object; return False if it already exists."""
         with translate_errors(f"writing {path}"):
+            if self.files.enabled:
+                return self.files.write(path, data, replace=False)
             try:
                 obstore.put(self._store, path, data, mode="create")
             except (AlreadyExistsError, FileExistsError):
@@ -87,7 +92,10 @@ class ObjectStore:
     def put(self, path: str, data: bytes) -> None:
         """Write an object, replacing an existing one."""
         with translate_errors(f"writing {path}"):
-            obstore.put(self._store, path, data)
+            if self.files.enabled:
+                self.files.write(path, data, replace=True)
+            else:
+                obstore.put(self._store, path, data)
 
     def replace(self, path: str, old: bytes, new: bytes) -> bool:
         """Replace an object if its content is `old`; return False if it is not.
@@ -151,13 +159,20 @@ class ObjectStore:
             return stored.meta["size"], (bytes(chunk) for chunk in stored.stream())
 
     def put_file(self, path: str, file: IO[bytes]) -> None:
-        """Write an object from a file, as a multipart upload if it is large."""
+        """Write an object from a file, as a multipart upload if it is large; it is not synced."""
         with translate_errors(f"writing {path}"):
             obstore.put(self._store, path, iter(lambda: file.read(_BLOCK), b""))
 
     def exists(self, path: str) -> bool:
         """Return whether an object exists."""
-        return self.size(path) is not None
+        if not self._location.is_local:
+            return self.size(path) is not None
+        # Writers and readers call this for every commit and query; a local stat needs no store.
+        with translate_errors(f"looking for {path}"):
+            try:
+                return stat.S_ISREG(os.stat(f"{self._location.uri}/{path}").st_mode)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
 
     def size(self, path: str) -> int | None:
         """Return the size of an object in bytes, or None if it does not exist."""
@@ -218,6 +233,11 @@ class ObjectStore:
                 except _MISSING:
                     continue
 
+    def move(self, path: str, to: str) -> None:
+        """Rename an object, in a bucket by a copy; a missing one is ignored."""
+        with translate_errors(f"moving {path}"), suppress(*_MISSING):
+            obstore.rename(self._store, path, to)
+
     def hold_reserve(self) -> None:
         """Reserve disk space for a cleanup that has to run when the disk is full.
 
@@ -253,11 +273,11 @@ class ObjectStore:
             )
 
 
-def _open_store(location: Location) -> LocalStore | S3Store:
+def _open_store(location: Location, files: FileSync) -> LocalStore | S3Store:
     if location.is_local:
         folder = Path(location.uri)
         with translate_errors(f"opening {location}"):
-            folder.mkdir(parents=True, exist_ok=True)
+            files.make_folder(folder)
             return LocalStore(prefix=folder, automatic_cleanup=True)
     parsed = urlparse(location.uri)
     config: dict[str, Any] = {

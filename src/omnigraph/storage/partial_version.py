@@ -16,6 +16,8 @@ import lance
 
 _FRAGMENTS = 2
 """Field of `Manifest`: the fragments, repeated."""
+_INDEX_SECTION = 6
+"""Field of `Manifest`: where its file lists the indexes."""
 _PHYSICAL_ROWS = 4
 """Field of `DataFragment`: its number of rows."""
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -35,6 +37,28 @@ def open_without_newest(
         version=handle.version,
         serialized_manifest=_with_fewer_rows(stored._ds.serialized_manifest(), excluded),
         session=session,
+        storage_options=options,
+    )
+
+
+def open_without_indexes(
+    handle: lance.LanceDataset, options: dict[str, str] | None
+) -> lance.LanceDataset:
+    """Return a handle of a version without its indexes: what is based on it has none either.
+
+    It has a session of its own, because a session caches the indexes of a version.
+    """
+    stored: Any = handle
+    manifest = b"".join(
+        encoded
+        for number, _, encoded in _fields(stored._ds.serialized_manifest())
+        if number != _INDEX_SECTION
+    )
+    return lance.LanceDataset(
+        handle.uri,
+        version=handle.version,
+        serialized_manifest=manifest,
+        session=lance.Session(),  # type: ignore[attr-defined]
         storage_options=options,
     )
 

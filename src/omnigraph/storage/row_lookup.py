@@ -8,10 +8,11 @@ from math import isfinite
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance import LanceDataset
+from lance import LanceDataset, LanceFragment
 
 from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import is_blob
+from omnigraph.storage.small_fragments import find_keys, split_small_fragments
 
 # --- literals of Lance filters, each in the type of its column ------------------------------------
 #
@@ -87,6 +88,8 @@ def lookup_rows(
     keys = values.unique().drop_null()
     if not len(keys):
         return _no_rows(handle, columns)
+    if len(keys) <= LOOKUP_CHUNK and pa.types.is_string(keys.type):
+        return _lookup_beside_small_fragments(handle, column, keys, columns)
     if len(keys) <= LOOKUP_CHUNK or len(keys) * SCAN_FACTOR < total:
         starts = range(0, len(keys), LOOKUP_CHUNK)
         chunks = [sql_literals(keys.slice(at, LOOKUP_CHUNK)) for at in starts]
@@ -94,6 +97,25 @@ def lookup_rows(
         parts = [select_rows(handle, columns, condition) for condition in conditions]
     else:
         parts = _lookup_by_scan(handle, column, keys, columns)
+    return pa.concat_tables(parts) if parts else _no_rows(handle, columns)
+
+
+def _lookup_beside_small_fragments(
+    handle: LanceDataset, column: str, keys: pa.Array, columns: Sequence[str]
+) -> pa.Table:
+    """Look up strings in small fragments by cached columns, elsewhere through an index or scan."""
+    condition = f"`{column}` IN ({', '.join(sql_literals(keys))})"
+    small, others = split_small_fragments(handle)
+    if not small:
+        return select_rows(handle, columns, condition)
+    hits = find_keys(handle, small, column, keys)
+    parts = [select_rows(handle, columns, condition, others)] if others else []
+    if hits.num_rows and list(columns) == [column]:
+        parts.append(hits)
+    elif hits.num_rows:
+        numbers = set(pc.shift_right(hits[ROW_ADDRESS], pa.scalar(32, pa.uint64())).to_pylist())
+        found = [fragment for fragment in small if fragment.fragment_id in numbers]
+        parts.append(select_rows(handle, columns, condition, found))
     return pa.concat_tables(parts) if parts else _no_rows(handle, columns)
 
 
@@ -140,16 +162,20 @@ def _without_negative_zero(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.
 
 
 def select_rows(
-    handle: LanceDataset, columns: Sequence[str], condition: str | None = None
+    handle: LanceDataset,
+    columns: Sequence[str],
+    condition: str | None = None,
+    fragments: Sequence[LanceFragment] | None = None,
 ) -> pa.Table:
-    """Return the rows that satisfy a condition, with their addresses."""
+    """Return the rows that satisfy a condition, with their addresses; optionally of fragments."""
     with translate_errors("reading rows"):
-        return handle.to_table(
+        return handle.scanner(
             columns=list(columns),
             filter=condition,
             with_row_address=True,
             blob_handling="all_binary",
-        )
+            fragments=fragments,
+        ).to_table()
 
 
 def select_in_batches(

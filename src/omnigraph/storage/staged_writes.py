@@ -19,7 +19,13 @@ from lance.schema import LanceSchema
 
 from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import EMBEDDING_MODEL
-from omnigraph.storage.version_diff import RowDeletions, added_and_deleted, find_rows
+from omnigraph.storage.small_fragments import cache_key_columns
+from omnigraph.storage.version_diff import (
+    RowDeletions,
+    added_and_deleted,
+    deleted_in_added,
+    find_rows,
+)
 
 
 class ExternalBlobMode(StrEnum):
@@ -102,7 +108,9 @@ def move_changes(base: LanceDataset, made: LanceDataset, now: LanceDataset) -> L
     addresses = find_rows(changes.deleted, base, now)
     if addresses is None:
         return None
-    return replace_rows(now, addresses.tolist(), changes.added)
+    moved = replace_rows(now, addresses.tolist(), changes.added)
+    again = deleted_in_added(base, made, moved)
+    return replace_rows(moved, again.tolist(), []) if len(again) else moved
 
 
 def add_columns(base: LanceDataset, fields: Iterable[pa.Field]) -> LanceDataset:
@@ -202,7 +210,9 @@ def write_new_fragments(
         operation: Any = write_fragments(
             rows, base, mode="append", return_transaction=True, **_blob_options(blobs)
         ).operation
-    return list(operation.fragments)
+    new: list[FragmentMetadata] = list(operation.fragments)
+    cache_key_columns(base, rows, new)
+    return new
 
 
 def _blob_options(blobs: ExternalBlobMode | None) -> dict[str, Any]:

@@ -79,7 +79,10 @@ def rebase_deletions(
 
 @dataclass(frozen=True, slots=True)
 class VersionChanges:
-    """New fragments of a version, ready to be staged again, and addresses of deleted rows."""
+    """New fragments of a version, ready to be staged again, and addresses of deleted rows.
+
+    Rows deleted from the new fragments are not among them (`deleted_in_added`).
+    """
 
     added: list[FragmentMetadata]
     deleted: RowAddresses
@@ -89,13 +92,28 @@ def added_and_deleted(old: LanceDataset, new: LanceDataset) -> VersionChanges:
     """Return what a version adds to an older one and deletes from it."""
     with translate_errors("comparing versions"):
         before, after = (_fragments_by_files(handle) for handle in (old, new))
-        added = [replace(f.metadata, id=0) for files, f in after.items() if files not in before]
+        # The name of a deletion file contains the number of its fragment, which will be another.
+        added = [
+            replace(f.metadata, id=0, deletion_file=None)
+            for files, f in after.items()
+            if files not in before
+        ]
         deleted = [
             _live_in_one(fragment, after.get(files))[0]
             for files, fragment in before.items()
             if _fragments_differ(fragment, after.get(files))
         ]
     return VersionChanges(added, np.concatenate([_NO_ADDRESSES, *deleted]))
+
+
+def deleted_in_added(old: LanceDataset, new: LanceDataset, moved: LanceDataset) -> RowAddresses:
+    """Return where `moved` has the rows that `new` deleted from fragments it added to `old`."""
+    with translate_errors("comparing versions"):
+        before, after = (_fragments_by_files(handle) for handle in (old, new))
+        changed = {f: x for f, x in after.items() if f not in before and x.num_deletions}
+        there = _fragments_by_files(moved) if changed else {}
+        deleted = [_to_addresses(there[f], ~_live_mask(x)) for f, x in changed.items()]
+    return np.concatenate([_NO_ADDRESSES, *deleted])
 
 
 def find_rows(addresses: RowAddresses, old: LanceDataset, now: LanceDataset) -> RowAddresses | None:

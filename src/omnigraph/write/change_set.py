@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog import AcceptedSchema, AcceptedType, TypeKind
-from omnigraph.catalog.model import EdgeType, NodeType, Property
+from omnigraph.catalog.model import ID, EdgeType, NodeType, Property
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.dataset_view import logical_schema, system_columns
 from omnigraph.embed.config import VectorsFrom, model_for_property
+from omnigraph.types import PropertyType
 from omnigraph.write.violations import InputLocation, Violation, ViolationCollector, ViolationRule
 
 # ----------------------------------------------------------------------
@@ -34,8 +35,8 @@ GIVEN_PROPERTIES = "@given"
 class RowSchema:
     """A type as a change sees it: `id`, endpoints, and properties by name.
 
-    `key` names the key properties in the order in which they form ids; it is empty when ids are
-    generated.
+    `key` names the members of the key in the order in which they form ids; it is empty when ids
+    are generated.
     """
 
     type: AcceptedType
@@ -68,6 +69,16 @@ class RowSchema:
         return self.definition.properties
 
     @property
+    def key_types(self) -> list[PropertyType]:
+        """The types of the members of the key; the ends of an edge are IDs."""
+        return [self.column_type(name) for name in self.key]
+
+    def column_type(self, name: str) -> PropertyType:
+        """Return the type of a property, an endpoint or the id."""
+        property_ = self.properties.get(name)
+        return ID.type if property_ is None else property_.type
+
+    @property
     def system(self) -> tuple[str, ...]:
         """The columns that are not properties."""
         return system_columns(self.type)
@@ -98,7 +109,7 @@ def find_row_schema(schema: AcceptedSchema, kind: TypeKind, name: str) -> RowSch
     """Return the shape of a type that exists."""
     type_ = schema.find(kind, name)
     assert type_ is not None, "the caller looked the name up"
-    return RowSchema(type_, schema.key_order(name) if kind is TypeKind.NODE else ())
+    return RowSchema(type_, type_.key_order)
 
 
 _FILE_BITS = 40

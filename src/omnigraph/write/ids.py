@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Sequence
@@ -11,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.types import PropertyType, Scalar, entity_id, key_text
-from omnigraph.types.arrow import ArrowColumn, to_values
+from omnigraph.types import PropertyType, Scalar, key_text
+from omnigraph.types.arrow import ArrowColumn
 
 _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
 _ULID_LENGTH = 26
 _COUNTER_CHARS = 8
 """Characters at the end that count; what stands before them is the time and chance."""
+_JSON_ESCAPED = r'["\\\x00-\x1f]'
 _AS_NUMBERS = {Scalar.DATE: pa.int32(), Scalar.DATE_TIME: pa.int64()}
 
 
@@ -44,11 +46,21 @@ def generate_ids(count: int) -> pa.Array:
 
 def ids_from_keys(columns: Sequence[ArrowColumn], types: Sequence[PropertyType]) -> pa.Array:
     """Return the ids made of key columns, which must hold no null, in the order that forms ids."""
-    if len(columns) == 1:
-        return key_texts(columns[0], types[0])
-    members = [to_values(column, type_) for column, type_ in zip(columns, types, strict=True)]
-    rows = (zip(row, types, strict=True) for row in zip(*members, strict=True))
-    return pa.array([entity_id(list(row)) for row in rows], pa.string())
+    texts = [key_texts(column, type_) for column, type_ in zip(columns, types, strict=True)]
+    if len(texts) == 1:
+        return texts[0]
+    members = pc.binary_join_element_wise(*map(_json_strings, texts), ",")
+    return pc.binary_join_element_wise("[", members, "]", "")
+
+
+def _json_strings(texts: pa.Array) -> pa.Array:
+    """Return texts as JSON strings; few have characters to escape, so those are encoded apart."""
+    quoted = pc.binary_join_element_wise('"', texts, '"', "")
+    special = pc.match_substring_regex(texts, _JSON_ESCAPED)
+    if not pc.any(special).as_py():
+        return quoted
+    encoded = [json.dumps(t, ensure_ascii=False) for t in texts.filter(special).to_pylist()]
+    return pc.replace_with_mask(quoted, special, pa.array(encoded, pa.string()))
 
 
 def key_texts(column: ArrowColumn, type_: PropertyType) -> pa.Array:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog import TypeKind
+from omnigraph.catalog.properties import EDGE_KEY
 from omnigraph.commit.branches import create_branch, delete_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
@@ -78,7 +79,7 @@ def parse_load_mode(word: str) -> WriteMode:
 class LoadResult:
     """What a load did; `nodes` and `edges` count the rows given, by type.
 
-    `commit` counts what changed, and is None when nothing did.
+    `commit` counts what changed, and is None when nothing did. `notes` are for the user.
     """
 
     mode: WriteMode
@@ -89,6 +90,7 @@ class LoadResult:
     nodes: dict[str, int] = field(default_factory=dict)
     edges: dict[str, int] = field(default_factory=dict)
     actor: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -107,7 +109,26 @@ class LoadResult:
             "total_entities": self.total,
             "actor_id": self.actor,
             "commit": self.commit.to_json() if self.commit is not None else None,
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
+
+
+def repeated_load_notes(
+    mode: WriteMode, snapshot: Snapshot, new_ids: Iterable[str]
+) -> tuple[str, ...]:
+    """Return a note for each edge type to which a merge adds edges that may exist.
+
+    `new_ids` are the types, as `node:T` and `edge:E`, of which all rows got generated IDs.
+    """
+    if mode is not WriteMode.MERGE:
+        return ()
+    types = [snapshot.type_of(table_key) for table_key in sorted(new_ids)]
+    return tuple(
+        f"edge {type_.name} has no key and no ids were given, so a repeated load adds the same "
+        f"edges again; declare `{EDGE_KEY}` on the type to merge them"
+        for type_ in types
+        if type_.kind is TypeKind.EDGE and snapshot.entry(type_.entity).rows
+    )
 
 
 def _sorted_counts(counts: dict[str, int]) -> list[dict[str, Any]]:
@@ -148,7 +169,14 @@ def load(
         nodes=intake.counts(TypeKind.NODE),
         edges=intake.counts(TypeKind.EDGE),
         actor=request.actor,
+        notes=repeated_load_notes(options.mode, source, _types_with_new_ids(changes)),
     )
+
+
+def _types_with_new_ids(changes: ChangeSet) -> Iterator[str]:
+    for table_key, change in changes.types.items():
+        if all(batch.fresh for batch in change.batches) and not change.is_empty:
+            yield table_key
 
 
 def find_start_snapshot(

@@ -33,7 +33,9 @@ from omnigraph.plan.expressions import (
     PropertyRef,
 )
 from omnigraph.plan.query_plan import ENTITY, Delete, InsertEdge, InsertNode, Update
+from omnigraph.policy.permissions import TypeScope
 from omnigraph.query.entities import find_type
+from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.types import Scalar
 from omnigraph.types.arrow import to_column
@@ -49,6 +51,11 @@ from omnigraph.write.mutation_filter import PropertyTest, filter_rows, to_filter
 from omnigraph.write.request import WriteRequest, check_mutation_allowed
 from omnigraph.write.transaction import PendingChange
 from omnigraph.write.violations import ViolationRule, abbreviate_value
+
+MAX_CACHED_PLANS, MAX_CACHED_PLAN_TEXT = 512, 65_536
+
+_plans: LruCache[tuple[str, TypeScope, str, str | None], MutationPlan] = LruCache(MAX_CACHED_PLANS)
+"""Compiled mutations by schema, scope, text and name; a schema is identified by its content."""
 
 
 @dataclass(slots=True)
@@ -88,16 +95,7 @@ class MutationExecutor:
         columns = self._columns(shape, statement.values)
         if columns is None:
             return
-        missing = [name for name in shape.key if columns[name].null_count]
-        for name in missing:
-            message = f"{shape.name}.{name} is required, but null or missing"
-            self._report(shape, ViolationRule.REQUIRED, name, message)
-        if missing:
-            return
-        types = [shape.properties[name].type for name in shape.key]
-        keys = [columns[name] for name in shape.key]
-        ids = ids_from_keys(keys, types) if keys else generate_ids(1)
-        self._add(shape, {"id": ids, **columns}, fresh=not shape.key)
+        self._add(shape, columns)
 
     def _insert_edge(self, statement: InsertEdge) -> None:
         shape = self.committed.row_schema(TypeKind.EDGE, statement.type_name)
@@ -111,9 +109,8 @@ class MutationExecutor:
         columns = self._columns(shape, statement.values)
         if columns is None or None in ends.values():
             return
-        system = {"id": generate_ids(1)}
-        system |= {end: pa.array([id_], pa.string()) for end, id_ in ends.items()}
-        self._add(shape, {**system, **columns}, fresh=True)
+        endpoints = {end: pa.array([id_], pa.string()) for end, id_ in ends.items()}
+        self._add(shape, {**endpoints, **columns})
 
     def _columns(
         self, shape: RowSchema, assigned: Mapping[str, Expression]
@@ -127,9 +124,18 @@ class MutationExecutor:
         }
         return {n: self._column(shape, n, {**values, **defaults}[n], 1) for n in shape.properties}
 
-    def _add(self, shape: RowSchema, columns: Mapping[str, pa.Array], *, fresh: bool) -> None:
-        rows = pa.table(dict(columns), schema=shape.schema)
-        self.changes.of(shape).batches.append(RowBatch(rows, fresh=fresh))
+    def _add(self, shape: RowSchema, columns: Mapping[str, pa.Array]) -> None:
+        """Add a new entity; its ID is made from its key, or generated."""
+        missing = [name for name in shape.key if columns[name].null_count]
+        for name in missing:
+            message = f"{shape.name}.{name} is required, but null or missing"
+            self._report(shape, ViolationRule.REQUIRED, name, message)
+        if missing:
+            return
+        keys = [columns[name] for name in shape.key]
+        ids = ids_from_keys(keys, shape.key_types) if keys else generate_ids(1)
+        rows = pa.table({"id": ids, **columns}, schema=shape.schema)
+        self.changes.of(shape).batches.append(RowBatch(rows, fresh=not keys))
 
     # --- updates -------------------------------------------------------------------------------
 
@@ -204,7 +210,7 @@ class MutationExecutor:
         """Return the committed entities that pass; a whole key is looked up as the id it makes."""
         key = {test.column: test.equals() for test in tests if test.column in shape.key}
         if shape.key and all(key.get(name) is not None for name in shape.key):
-            types = [shape.properties[name].type for name in shape.key]
+            types = shape.key_types
             members = [to_column([key[n]], t) for n, t in zip(shape.key, types, strict=True)]
             ids = ids_from_keys(members, types)
             rows = self.committed.by_key(shape).lookup("id", ids, columns)
@@ -366,9 +372,16 @@ def write_blob(
 def _plan(
     request: WriteRequest, committed: CommittedState, source: str, name: str | None
 ) -> MutationPlan:
-    plan = compile_query(committed.apply_scope(request.rights.named).catalog, source, name)
-    if not isinstance(plan, MutationPlan):
-        message = f"query '{plan.name}' reads; run it as a query, not as a mutation"
-        raise InvalidInput(message, code="query_not_a_mutation", query=plan.name)
+    key = (committed.snapshot.head.schema_hash, request.rights.named, source, name)
+    plan = _plans.get(key)
+    if plan is None:
+        catalog = committed.apply_scope(request.rights.named).catalog
+        compiled = compile_query(catalog, source, name)
+        if not isinstance(compiled, MutationPlan):
+            message = f"query '{compiled.name}' reads; run it as a query, not as a mutation"
+            raise InvalidInput(message, code="query_not_a_mutation", query=compiled.name)
+        plan = compiled
+        if len(source) <= MAX_CACHED_PLAN_TEXT:
+            _plans.put(key, plan)
     check_mutation_allowed(plan, request, committed)
     return plan

@@ -195,18 +195,22 @@ class RowBuilder:
         return changes
 
     def _respelled(self, rows: pa.Table, shape: RowSchema) -> pa.Table:
-        """Return edges whose ends are spelled like the ids of their nodes."""
-        definition = shape.definition
+        """Return edges whose ends, and so their keys, are spelled like the ids of their nodes."""
+        definition, has_changed = shape.definition, False
         if not isinstance(definition, EdgeType):
             return rows
         for end, node in (("src", definition.src), ("dst", definition.dst)):
             names = self.respelled.get(node)
             if names:
+                has_changed = True
                 olds = pa.array(names.keys(), pa.string())
                 news = pa.array(names.values(), pa.string())
                 places = pc.index_in(rows[end], value_set=olds)
                 column = pc.coalesce(news.take(places), rows[end])
                 rows = rows.set_column(rows.column_names.index(end), end, column)
+        if has_changed and shape.key:
+            ids = ids_from_keys([rows[name] for name in shape.key], shape.key_types)
+            rows = rows.set_column(rows.column_names.index("id"), "id", pa.chunked_array([ids]))
         return rows
 
 
@@ -243,10 +247,10 @@ class _InputRowsConverter:
     def made(self, taken: _TypeRows) -> pa.RecordBatch:
         """Return the rows as a change has them."""
         taken.rows += self.count
-        columns = {name: self._property(name) for name in self.shape.key}
+        is_edge = self.shape.kind is TypeKind.EDGE
+        columns = {end: self._end(end) for end in _ENDPOINT_MEMBERS} if is_edge else {}
+        columns |= {name: self._property(name) for name in self.shape.key if name not in columns}
         ids = self._ids(columns, taken)
-        if self.shape.kind is TypeKind.EDGE:
-            columns |= {end: self._end(end) for end in _ENDPOINT_MEMBERS}
         columns |= {n: self._property(n) for n in self.shape.properties if n not in columns}
         columns |= {"id": ids, INPUT_POSITION: self.raw.at}
         if self.intake.partial:
@@ -333,13 +337,12 @@ class _InputRowsConverter:
     def _key_ids(self, columns: Mapping[str, pa.Array], given_ids: pa.Array) -> pa.Array:
         lacking = [columns[name].is_null() for name in self.shape.key if columns[name].null_count]
         if lacking:
-            for name in self.shape.key:
+            for name in (n for n in self.shape.key if n in self.shape.properties):
                 message = f"{self.shape.name}.{name} is required, but null or missing"
                 self._leave_out(columns[name].is_null(), message, self.invalid_rows, name)
             whole = pc.invert(reduce(pc.or_, lacking))
             columns = {name: columns[name].filter(whole) for name in self.shape.key}
-        types = [self.shape.properties[name].type for name in self.shape.key]
-        ids = ids_from_keys([columns[name] for name in self.shape.key], types)
+        ids = ids_from_keys([columns[name] for name in self.shape.key], self.shape.key_types)
         if lacking:
             ids = pc.replace_with_mask(pa.nulls(self.count, pa.string()), whole, ids)
         differs = pc.fill_null(pc.not_equal(given_ids, ids), False)

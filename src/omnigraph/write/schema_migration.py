@@ -6,9 +6,9 @@ or prepare it again, and of two concurrent migrations one is planned again based
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from omnigraph.catalog import (
     AcceptedSchema,
@@ -41,6 +41,7 @@ from omnigraph.lang import Code, Diagnostic, SchemaError, report_for_text
 from omnigraph.storage.layout import dataset_path
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.checks.existing_rows import MigrationRules, check_existing_rows
+from omnigraph.write.edge_rewrite import rewrite_edges
 from omnigraph.write.progress import ProgressListener, ProgressMeter
 from omnigraph.write.request import WriteRequest
 from omnigraph.write.transaction import MAX_REPREPARES, publish_with_retry
@@ -99,21 +100,37 @@ class SchemaOptions:
 
 
 def plan_schema(
-    accepted: AcceptedSchema, text: str, *, allow_data_loss: bool = False
+    accepted: AcceptedSchema,
+    text: str,
+    *,
+    allow_data_loss: bool = False,
+    snapshot: Snapshot | None = None,
 ) -> tuple[MigrationPlan, list[Diagnostic]]:
     """Return the steps to a schema text and what there is to say about it.
+
+    `snapshot` is the state whose entities are counted, if there is one.
 
     Raises:
         SchemaError: the text is refused; `diagnostics` lists every reason.
     """
-    target = _TargetSchema.of(accepted, text, allow_data_loss=allow_data_loss)
+    target = _TargetSchema.of(accepted, text, allow_data_loss=allow_data_loss, snapshot=snapshot)
     return target.plan, list(target.diagnostics)
 
 
+RewriteGuard: TypeAlias = Callable[[Snapshot, AcceptedType], None]
+"""Raises if the edges of a type cannot get other IDs in a state now."""
+
+
 def apply_schema(
-    manifest: Manifest, request: WriteRequest, text: str, options: SchemaOptions
+    manifest: Manifest,
+    request: WriteRequest,
+    text: str,
+    options: SchemaOptions,
+    guard: RewriteGuard | None = None,
 ) -> SchemaResult:
     """Make a schema text the accepted schema of a branch.
+
+    `guard` is called for every edge type of which the edges get other IDs.
 
     Raises:
         SchemaError: the text is refused.
@@ -121,7 +138,7 @@ def apply_schema(
         ValidationFailed: entities break its new rules.
         SchemaMoved: another migration was made meanwhile, which this one would undo.
     """
-    work = _MigrationRun(manifest, request, text, options)
+    work = _MigrationRun(manifest, request, text, options, guard)
     for attempt in range(MAX_REPREPARES + 1):
         snapshot = head_snapshot(manifest, request.branch)
         target = work.plan(snapshot)
@@ -153,7 +170,12 @@ class _TargetSchema:
 
     @classmethod
     def of(
-        cls, accepted: AcceptedSchema, text: str, *, allow_data_loss: bool, base: str = ""
+        cls,
+        accepted: AcceptedSchema,
+        text: str,
+        *,
+        allow_data_loss: bool,
+        snapshot: Snapshot | None = None,
     ) -> _TargetSchema:
         report = report_for_text(text, "<schema>", Code.SCHEMA_UNREADABLE)
         catalog = read_catalog(report)
@@ -162,6 +184,9 @@ class _TargetSchema:
         desired = resolve_schema(catalog, accepted, allocator=TimeOrderedAllocator(), report=report)
         plan = plan_migration(accepted, desired)
         plan = plan.with_data_loss() if allow_data_loss else plan
+        if snapshot is not None:
+            plan = plan.with_edge_counts(_edge_counter(snapshot, desired))
+        base = "" if snapshot is None else snapshot.head.schema_hash
         return cls(accepted, desired, plan, tuple(report.sorted()), base)
 
     def types(self) -> Iterator[tuple[AcceptedType | None, AcceptedType | None]]:
@@ -172,6 +197,12 @@ class _TargetSchema:
             for old in self.accepted.of_kind(kind):
                 if self.desired.by_id(old.id) is None:
                     yield old, None
+
+    def rewritten(self) -> Iterator[AcceptedType]:
+        """Yield the accepted edge types whose edges get other IDs."""
+        for old, new in self.types():
+            if old is not None and new is not None and old.incarnation != new.incarnation:
+                yield old
 
     def loses(self, old: AcceptedType, new: AcceptedType | None) -> bool:
         """Return whether something of a type is dropped with its data."""
@@ -193,6 +224,18 @@ class _TargetSchema:
                 yield dataset_path(old.kind, old.id, old.incarnation)
 
 
+def _edge_counter(snapshot: Snapshot, desired: AcceptedSchema) -> Callable[[str], int]:
+    """Return what counts the edges in a snapshot of a type that has a name in another schema."""
+
+    def count(name: str) -> int:
+        new = desired.find(TypeKind.EDGE, name)
+        old = None if new is None else snapshot.schema.by_id(new.id)
+        assert old is not None, "only edges that exist are written again"
+        return snapshot.entry(old.entity).rows
+
+    return count
+
+
 @dataclass(slots=True)
 class _MigrationRun:
     """One apply: what was planned and written so far."""
@@ -201,6 +244,7 @@ class _MigrationRun:
     request: WriteRequest
     text: str
     options: SchemaOptions
+    guard: RewriteGuard | None = None
     _id: CommitId = field(default_factory=new_commit_id)
     _first: _TargetSchema | None = None
     _newest: _TargetSchema | None = None
@@ -217,8 +261,8 @@ class _MigrationRun:
         target = _TargetSchema.of(
             snapshot.schema,
             self.text,
-            base=snapshot.head.schema_hash,
             allow_data_loss=self.options.allow_data_loss,
+            snapshot=snapshot,
         )
         if target.plan.refusals:
             raise SchemaChangeRefused(target.plan.refusals)
@@ -275,6 +319,9 @@ class _MigrationRun:
         changes = ChangeSet()
         read: dict[str, DatasetEntry] = {}
         meter.start_phase("check")
+        for type_ in target.rewritten():
+            if self.guard is not None:
+                self.guard(snapshot, type_)
         for old, new in target.types():
             if old is None or new is None:
                 continue
@@ -294,6 +341,10 @@ class _MigrationRun:
             elif new is None:
                 entry = snapshot.entry(old.entity)
                 yield StagedDataset(old.entity, *entry.key, entry.physical, None)
+            elif old.incarnation != new.incarnation:
+                entry = snapshot.entry(old.entity)
+                yield StagedDataset(old.entity, *entry.key, entry.physical, None)
+                yield self._rewrite(old, entry, new)
             else:
                 hard = target.loses(old, new)
                 if hard or needs_reshaping(old, new):
@@ -306,6 +357,25 @@ class _MigrationRun:
             new = StagedDataset(key, *entry.key, None, entry.physical, 0, entry.path(key))
             staged = with_checksums(self.manifest.datasets, new)
             self._made[type_.id] = staged
+        return staged
+
+    def _rewrite(self, old: AcceptedType, entry: DatasetEntry, new: AcceptedType) -> StagedDataset:
+        """Write edges with new IDs, unless an attempt that lost its race did so."""
+        earlier = self._made.get((entry.key, entry.physical, entry.excluded))
+        if earlier is not None:
+            return earlier
+        created = self._create(new)
+        if not entry.rows:
+            return created
+        assert created.physical is not None, "it was created"
+        with self.manifest.reading(old.entity, entry, to_change=True) as base:
+            empty = self.manifest.datasets.at(created.path, created.physical)
+            written = rewrite_edges(new, reshape_dataset(base, new, hard=False), empty)
+        self.manifest.datasets.keep(created.path, written)
+        self.manifest.datasets.observe(f"staged {new.kind}")
+        staged = replace(created, physical=int(written.version), rows=entry.rows)
+        staged = with_checksums(self.manifest.datasets, staged)
+        self._made[entry.key, entry.physical, entry.excluded] = staged
         return staged
 
     def _reshape(self, entry: DatasetEntry, type_: AcceptedType, *, hard: bool) -> StagedDataset:

@@ -105,9 +105,13 @@ class QueuedGroupChange(QueuedChange[Commit]):
 
 
 def commit_queue(manifest: Manifest, lineage_id: str | None) -> CommitQueue[QueuedChange[Commit]]:
-    """Return the queue of a branch, which all handles of a graph in this process share."""
+    """Return the queue of a branch, which all handles of a graph in this process share.
+
+    Handles of another durability have another queue: their leader would not sync these changes.
+    """
     location = manifest.location
-    key = (location.uri, tuple(sorted(location.options.items())), lineage_id)
+    options = tuple(sorted(location.options.items()))
+    key = (location.uri, options, location.durability, lineage_id)
     return shared_queue(key, TurnLocks(lock_folder(location), lineage_id or "main"))
 
 

@@ -90,7 +90,7 @@ REFUSED = [
     ("S201", "node A «@key {}", "@key is only supported on node properties or as body constraint"),
     ("S201", "node A «@unique «@index «@embed {}", "only supported on node properties or as body"),
     ("S201", "node A {} edge E: A -> A «@key «@unique «@index «@embed", "not supported on edges"),
-    ("S201", "node A {} edge E: A -> A { x: I32 «@key(x) }", "@key is not supported on edges"),
+    ("S213", "node A {} edge E: A -> A { x: I32 «@key(x) }", "does not start with `src, dst`"),
     ("S201", "node A {} edge E: A -> A { «@range(w, 0..1) w: I32 }", "@range is not supported on"),
     (
         "S201",

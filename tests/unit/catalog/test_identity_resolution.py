@@ -345,10 +345,10 @@ def test_an_allocator_that_repeats_itself_is_refused():
 
 def test_composite_keys_are_ordered_by_name_on_a_fresh_graph_and_keep_that_order():
     accepted = first("node K { a: I64  b: Bool  @key(b, a) }")
-    assert accepted.key_order("K") == ("a", "b")
+    assert accepted.key_order(NODE, "K") == ("a", "b")
     renamed = after(accepted, 'node K { z: I64 @rename_from("a")  b: Bool  @key(b, z) }')
     assert renamed.catalog.nodes["K"].key == ("b", "z")
-    assert renamed.key_order("K") == ("z", "b")
+    assert renamed.key_order(NODE, "K") == ("z", "b")
 
 
 def test_ids_survive_the_rename_of_a_key_property():
@@ -357,7 +357,7 @@ def test_ids_survive_the_rename_of_a_key_property():
     row = {"a": 7, "z": 7, "b": True}
     for schema in (accepted, renamed):
         properties = schema.catalog.nodes["K"].properties
-        members = [(row[name], properties[name].type) for name in schema.key_order("K")]
+        members = [(row[name], properties[name].type) for name in schema.key_order(NODE, "K")]
         assert entity_id(members) == '["7","true"]'
 
 
@@ -372,12 +372,12 @@ def test_ids_survive_the_rename_of_a_key_property():
 )
 def test_ids_are_the_canonical_text_of_the_key(type_, value, text):
     accepted = first(f"node K {{ k: {type_} @key }}")
-    (name,) = accepted.key_order("K")
+    (name,) = accepted.key_order(NODE, "K")
     assert entity_id([(value, accepted.catalog.nodes["K"].properties[name].type)]) == text
 
 
 def test_a_type_without_key_has_no_key_order():
-    assert first("node A { x: I32 }").key_order("A") == ()
+    assert first("node A { x: I32 }").key_order(NODE, "A") == ()
 
 
 def test_resolution_does_not_touch_the_catalog_it_is_given():

@@ -228,6 +228,18 @@ SUPPORTED = {
             "make optional node A.p",
         ],
     ),
+    "add, change and remove the key of an edge type": (
+        "node A {} edge E: A -> A { x: I32 } edge F: A -> A @key(src, dst) { x: I32 }"
+        " edge G: A -> A @key(src, dst)",
+        "node A {} edge E: A -> A @key(src, dst) { x: I32 }"
+        " edge F: A -> A @key(src, dst, x) { x: I32 } edge G: A -> A",
+        [
+            "change key edge E: none -> @key(src, dst) (rewrites all edges, ids change)",
+            "change key edge F: @key(src, dst) -> @key(src, dst, x) "
+            "(rewrites all edges, ids change)",
+            "remove constraint edge G @key(src, dst)",
+        ],
+    ),
     "loosen and tighten cardinality": (
         "node A {} edge E: A -> A @card(0..2) edge F: A -> A",
         "node A {} edge E: A -> A @card(0..3) edge F: A -> A @card(0..1)",
@@ -316,6 +328,7 @@ def test_every_supported_step_has_a_case():
         "drop_property",
         "remove_constraint",
         "change_cardinality",
+        "change_key",
         "widen_property",
         "make_optional",
         "make_required",

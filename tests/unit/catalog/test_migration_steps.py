@@ -19,6 +19,7 @@ from omnigraph.catalog.migration_steps import (
     AddProperty,
     AddType,
     ChangeCardinality,
+    ChangeKey,
     DropProperty,
     DropType,
     ExtendEnum,
@@ -152,6 +153,40 @@ STEPS = [
             "to": "0..",
         },
         "change cardinality edge E: 0..2 -> 0..",
+    ),
+    (
+        ChangeKey(EDGE, "E", Key(("src", "dst")), Key(("src", "dst", "on")), 1_200),
+        {
+            "kind": "change_key",
+            "type_kind": "edge",
+            "type_name": "E",
+            "from": {"Key": ["src", "dst"]},
+            "to": {"Key": ["src", "dst", "on"]},
+            "edges": 1200,
+        },
+        "change key edge E: @key(src, dst) -> @key(src, dst, on) "
+        "(rewrites 1,200 edges, ids change)",
+    ),
+    (
+        ChangeKey(EDGE, "E", None, Key(("src", "dst"))),
+        {
+            "kind": "change_key",
+            "type_kind": "edge",
+            "type_name": "E",
+            "to": {"Key": ["src", "dst"]},
+        },
+        "change key edge E: none -> @key(src, dst) (rewrites all edges, ids change)",
+    ),
+    (
+        ChangeKey(EDGE, "E", None, Key(("src", "dst")), 0),
+        {
+            "kind": "change_key",
+            "type_kind": "edge",
+            "type_name": "E",
+            "to": {"Key": ["src", "dst"]},
+            "edges": 0,
+        },
+        "change key edge E: none -> @key(src, dst)",
     ),
     (
         WidenProperty(NODE, "Ship", "x", PropertyType(Scalar.I32), PropertyType(Scalar.I64)),

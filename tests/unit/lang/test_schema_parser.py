@@ -83,6 +83,18 @@ X = PropertyDecl(Name("x"), TypeExpr("I32"))
             [EdgeDecl(*names("E", "A", "A"), CardinalityDecl(0, 4294967295))],
         ),
         (
+            "edge E: A -> A @a @key(src, dst) @b { x: I32 @key(x) }",
+            [
+                EdgeDecl(
+                    *names("E", "A", "A"),
+                    None,
+                    (AnnotationDecl(Name("a")), AnnotationDecl(Name("b"))),
+                    (X, ConstraintDecl(Name("key"), names("x"))),
+                    (ConstraintDecl(Name("key"), names("src", "dst")),),
+                )
+            ],
+        ),
+        (
             "edge E: A -> A node Node {}",
             [EdgeDecl(*names("E", "A", "A")), NodeDecl(Name("Node"))],
         ),

@@ -28,6 +28,10 @@ LONG_ENUM = ", ".join(f"value-number-{n}" for n in range(8))
             "edge E: A -> B @card(0..1) @x\nedge F: A -> B @card(2..)\n",
         ),
         (
+            "edge E:A->B@card(0..1)@x@key(src,dst)",
+            "edge E: A -> B @card(0..1) @key(src, dst) @x\n",
+        ),
+        (
             "edge E:A->B{w:I32}edge F:A->B",
             "edge E: A -> B {\n  w: I32\n}\n\nedge F: A -> B\n",
         ),

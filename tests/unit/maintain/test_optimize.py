@@ -1,5 +1,6 @@
 """Upkeep of datasets: fewer fragments, complete indexes, and nothing else changes."""
 
+import json
 import threading
 
 import lance
@@ -8,7 +9,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import ExpectedVersionMismatch
 from omnigraph.maintain.indexes import required_indexes
-from omnigraph.maintain.optimize import LocalMaintenanceExecutor, optimize
+from omnigraph.maintain.optimize import LocalMaintenanceExecutor, OptimizeOptions, optimize
 from omnigraph.storage.index import MAX_SEGMENTS, IndexKind, build_segment
 from omnigraph.storage.layout import dataset_path
 from omnigraph.write.request import MAINTENANCE_OPERATION
@@ -148,21 +149,72 @@ def test_writer_that_meets_a_writer_of_the_same_entity_is_refused(graph):
         graph.mutate('query m() { update Note set { kind: "b" } where slug = "n3" }')
 
 
-def test_maintenance_concurrent_with_writers_repeats_their_types(graph):
-    other = og.open(graph.uri)
-    left = [3]
+def beside(graph, *changes):
+    """Let another handle make changes, each after a further type was staged."""
+    waiting = list(changes)
 
     def observe(step):
-        if step == "maintenance: staged" and left[0]:
-            left[0] -= 1
-            other.mutate(ADD, {"s": f"between{left[0]}", "t": "ships"})
+        if step == "maintenance: staged" and waiting:
+            waiting.pop(0)()
 
     graph._manifest.datasets.observe = observe
-    graph.optimize()
-    graph._manifest.datasets.observe = lambda step: None
-    assert coverage(graph)["node:Note", "id", "btree"] == (15, 15)
+    return waiting
+
+
+def test_maintenance_beside_writers_carries_their_changes_over(graph):
+    other = og.open(graph.uri)
+    update = 'query m($s: String) { update Note set { kind: "b" } where slug = $s }'
+    delete = "query m($s: String) { delete Note where slug = $s }"
+
+    def write():
+        other.mutate(ADD, {"s": "new", "t": "ships"})
+        other.mutate(ADD, {"s": "short-lived", "t": "ships"})
+        other.load({"Note": [{"slug": f"many{n}", "text": "m"} for n in range(5)]})
+        for slug in ("n3", "many2"):
+            other.mutate(update, {"s": slug})
+        for slug in ("n5", "many4", "short-lived"):
+            other.mutate(delete, {"s": slug})
+
+    waiting = beside(graph, write)
+    done = graph.optimize()
+    assert not waiting, "the writer came between staging and publishing"
+    assert graph.commits.list()[0] == done.commit
+    rows = {row["slug"]: row["kind"] for row in map(note, graph.export()) if row}
+    slugs = {f"n{number}" for number in range(12)} | {f"many{number}" for number in range(5)}
+    assert rows.keys() == (slugs | {"new"}) - {"n5", "many4"}
+    assert {slug for slug, kind in rows.items() if kind == "b"} == {"n3", "many2"}
+    assert coverage(graph)["node:Note", "id", "btree"][0] == 10, "rewritten and still there"
     assert graph.verify().ok
+    assert graph.verify(deep=True).ok
     assert not graph.recoveries()
+
+
+def note(line):
+    record = json.loads(line)
+    return record["data"] if record.get("type") == "Note" else None
+
+
+def test_maintenance_beside_a_schema_change_stages_the_type_again(graph):
+    other = og.open(graph.uri)
+    changed = SCHEMA.replace("size: I64? @unique", "size: I64? @unique  extra: String?")
+    waiting = beside(graph, lambda: other.schema.apply(changed))
+    graph.optimize()
+    assert not waiting
+    assert fragments(graph) == 1
+    assert coverage(graph)["node:Note", "id", "btree"] == (12, 12)
+    assert graph.entity_at("Note", "n3")["extra"] is None
+    assert graph.verify().ok
+
+
+def test_optimize_of_some_types_and_parts_leaves_the_rest_alone(graph):
+    request = graph._request(MAINTENANCE_OPERATION, None, None)
+    before = graph.snapshot().entry("edge:About")
+    optimize(graph._manifest, request, OptimizeOptions(types=["node:Note"], index=False))
+    assert (fragments(graph), coverage(graph)["node:Note", "id", "btree"]) == (1, (0, 12))
+    assert graph.snapshot().entry("edge:About") == before
+    optimize(graph._manifest, request, OptimizeOptions(types=["edge:About"], compact=False))
+    assert coverage(graph)["edge:About", "src", "btree"] == (12, 12)
+    assert coverage(graph)["node:Note", "id", "btree"] == (0, 12)
 
 
 def test_maintenance_with_writers_in_threads_loses_nothing(graph):

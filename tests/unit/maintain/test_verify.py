@@ -255,7 +255,7 @@ def test_lost_newest_version_of_a_manifest_is_found(graph, branch):
     root = Path(graph.uri) / ("__manifest" if branch == "main" else f"__branches/{lineage_id}")
     (root / version_file(state.version)).unlink()
     message = f"manifest version {state.version} is missing: an older state is used"
-    assert damage(og.open(graph.uri)) == [(f"branch {branch}", message)]
+    assert damage(graph) == [(f"branch {branch}", message)]
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"version": "x"}'])

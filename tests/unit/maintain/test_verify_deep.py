@@ -14,6 +14,7 @@ import omnigraph.graph as og
 from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.errors import GraphCorrupt
 from omnigraph.maintain import verify_subprocess
+from omnigraph.maintain.damaged_files import DamagedFile
 from omnigraph.maintain.verify import IntegrityProblem
 from omnigraph.maintain.verify_subprocess import verify_in_subprocess
 from omnigraph.storage import Location
@@ -21,6 +22,7 @@ from omnigraph.storage.checksums import clear_checked_files
 from omnigraph.storage.layout import dataset_path, version_file
 from tests.support.damage import PEAK_BYTES, examine, make_graph
 from tests.support.graphs import NOTE, SHIP, insert, upsert
+from tests.support.program import omnigraph
 
 FEW = (3, 5, 7, 10, 12, 16, 22, 26, 28, 33, 34)
 """Seeds of a few damages. Names of files are random, so a seed hits another file in each graph."""
@@ -84,8 +86,9 @@ def test_whole_graph_matches_its_checksums(graph):
 def test_flipped_value_of_a_property_is_found(graph):
     file = next(f for f in (folder(graph, NOTE) / "data").iterdir() if b"zzzz" in f.read_bytes())
     flip(file, file.read_bytes().index(b"zzzz"))
-    rows = og.open(graph.uri).query("query q() { match { $n: Note } return { $n.text as t } }").rows
-    assert "{" + "z" * 49 in [row["t"] for row in rows], "the damage is served"
+    with pytest.raises(GraphCorrupt, match="does not match its checksum") as caught:
+        og.open(graph.uri).query("query q() { match { $n: Note } return { $n.text as t } }")
+    assert caught.value.details["file"].endswith(f"data/{file.name}")
     commit = graph.commits.list()[0].id
     path = f"nodes/{folder(graph, NOTE).name}"
     problem = IntegrityProblem(
@@ -94,6 +97,64 @@ def test_flipped_value_of_a_property_is_found(graph):
         f"(first shown by commit {commit})",
     )
     assert graph.verify(deep=True).problems == [problem]
+
+
+def test_damaged_data_file_names_its_commit_its_entities_and_what_history_has(graph):
+    insert(graph, NOTE, {"c": {"text": "new"}})
+    upsert(graph, NOTE, {"b": {"text": "w" * 50}, "d": {"text": "w" * 50}})
+    wrote = graph.commits.list()[0]
+    file = next(f for f in (folder(graph, NOTE) / "data").iterdir() if b"wwww" in f.read_bytes())
+    flip(file, file.read_bytes().index(b"wwww"))
+    [damaged] = graph.verify(deep=True).damaged_files
+    path = f"nodes/{folder(graph, NOTE).name}"
+    assert damaged == DamagedFile(
+        type_key=NOTE,
+        file=f"{path}/data/{file.name}",
+        derived=False,
+        commit_id=wrote.id,
+        branches=("main",),
+        commits=1,
+        rows=2,
+        ids=("b",),  # no footprint, and no other version, proves d
+        restorable={graph.commits.list()[1].id: ("b",)},
+    )
+    lines = omnigraph("verify", graph.uri, "--deep").out.splitlines()
+    assert lines[1:6] == [
+        f"damaged: {damaged.file} of node:Note, written by commit {wrote.id}",
+        "  affects: 2 entities (1 with unreadable ids); 1 published version; branch main",
+        "  entity: b",
+        f"  restorable: 1 entity as of commit {graph.commits.list()[1].id}, an intact version",
+        f"  next: {damaged.next_step}",
+    ]
+    facts = json.loads(omnigraph("verify", graph.uri, "--deep", "--json").out)
+    assert facts["damaged_files"] == [damaged.to_json()]
+
+
+def test_ids_of_a_damaged_file_are_proven_by_the_footprint_of_its_commit(tmp_path):
+    graph = og.init(tmp_path / "graph", "node Port { code: String @key  size: I32? }")
+    graph.insert("Port", [{"code": "HAM"}])
+    commit = graph.insert("Port", [{"code": "OSL", "size": 7}, {"code": "RTM"}]).commit
+    file = newest((folder(graph, "node:Port") / "data").iterdir())
+    file.write_bytes(file.read_bytes() + b"0")
+    [damaged] = graph.verify(deep=True).damaged_files
+    assert (damaged.commit_id, damaged.ids) == (commit.id, ("OSL", "RTM"))
+    assert (damaged.rows, damaged.restorable) == (2, {})
+
+
+def test_damaged_version_file_affects_all_entities_of_its_type(graph):
+    entry = graph.snapshot().entries()[NOTE]
+    flip(folder(graph, NOTE) / version_file(entry.physical), 100)
+    [damaged] = graph.verify(deep=True).damaged_files
+    assert (damaged.rows, damaged.ids, damaged.branches) == (2, (), ("main",))
+
+
+def test_damaged_index_affects_no_entity(graph):
+    graph.optimize()
+    file = next(folder(graph, NOTE).glob("_indices/*/page_data.lance"))
+    flip(file, file.stat().st_size // 2)
+    [damaged] = graph.verify(deep=True).damaged_files
+    assert (damaged.derived, damaged.rows, damaged.ids) == (True, 0, ())
+    assert damaged.next_step.startswith("an index is derived")
 
 
 def test_flipped_value_in_a_row_of_the_manifest_is_a_typed_error(graph):

@@ -54,7 +54,7 @@ def test_staged_version_is_opened_by_its_number(datasets):
 
 
 def test_oldest_handle_is_forgotten_when_there_are_too_many(datasets, monkeypatch):
-    monkeypatch.setattr(module, "MAX_HANDLES", 2)
+    monkeypatch.setattr(module, "MAX_HANDLE_FRAGMENTS", 4)
     datasets = Datasets(datasets.location)
     for path in ("d1", "d2", "d3"):
         datasets.create(path, ROWS)

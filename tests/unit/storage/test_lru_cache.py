@@ -62,3 +62,14 @@ def test_a_removed_key_leaves_its_group_and_its_size():
     cache.remove("a1")
     cache.put("a3", "x" * 6)
     assert [cache.get(key) is None for key in ("a1", "a2", "a3")] == [True, False, False]
+
+
+def test_cleared_cache_is_empty_and_takes_as_much_as_before():
+    cache = LruCache(2, group=lambda key: key[0], group_capacity=1)
+    cache.put("a1", 1)
+    cache.put("b1", 2)
+    cache.clear()
+    assert (len(cache), cache.get("a1")) == (0, None)
+    cache.put("a1", 3)
+    cache.put("b1", 4)
+    assert [cache.get("a1"), cache.get("b1")] == [3, 4]

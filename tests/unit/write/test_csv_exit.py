@@ -13,7 +13,7 @@ import pytest
 import omnigraph.graph as og
 
 SCHEMA = "node Person { name: String @key  age: I32? }"
-FEW = 3
+FEW = 1
 RUNS = int(os.environ.get("CSV_EXIT_RUNS", FEW))
 
 

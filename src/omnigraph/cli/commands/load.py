@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from omnigraph.cli.open_graph import GraphOpener, graph_command
-from omnigraph.cli.options import engine_option, warn_deprecated
-from omnigraph.cli.output import print_result
+from omnigraph.cli.options import durability_option, engine_option, warn_deprecated
+from omnigraph.cli.output import print_notes, print_result
 from omnigraph.cli.progress import show_progress, spark_details
 
 MODES = ("append", "merge", "overwrite")
@@ -61,6 +61,7 @@ MODES = ("append", "merge", "overwrite")
 @click.option("--message", help="Message of the commit.")
 @click.option("--encoding", help="Encoding of CSV and NDJSON files.  [default: utf-8]")
 @engine_option
+@durability_option
 def load(
     open_graph: GraphOpener,
     paths: tuple[Path, ...],
@@ -74,10 +75,11 @@ def load(
     message: str | None,
     encoding: str | None,
     engine: str,
+    durability: str | None,
 ) -> None:
     """Load data atomically as one commit."""
     data = _data(paths, nodes, edges)
-    graph = open_graph(destroys=mode == "overwrite")
+    graph = open_graph(destroys=mode == "overwrite", durability=durability)
     with show_progress("loading", spark_details(engine)) as progress:
         result = graph.load(
             data,
@@ -99,6 +101,7 @@ def load(
     if result.branch_created:
         lines.append(f"branch {branch} created from {base}")
     print_result({"uri": graph.uri, **result.to_json()}, *lines)
+    print_notes(result.notes)
 
 
 def _data(paths: Sequence[Path], nodes: Sequence[str], edges: Sequence[str]) -> Any:  # noqa: ANN401
@@ -162,3 +165,4 @@ def ingest(open_graph: GraphOpener, path: Path, branch: str, base: str, mode: st
     lines = [f"ingested {result.total} entities from {path} {target}"]
     lines += [f"  {name}: {count:,}" for name, count in {**result.nodes, **result.edges}.items()]
     print_result({"uri": graph.uri, **result.to_json()}, *lines)
+    print_notes(result.notes)

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from omnigraph.cli.damage import damaged_file_lines, print_last_good
 from omnigraph.cli.open_graph import GraphOpener, graph_command
 from omnigraph.cli.options import engine_option, read_duration
 from omnigraph.cli.output import count_text, json_requested, print_json, print_result
@@ -83,6 +84,8 @@ def verify(graph: Graph, engine: str, deep: bool) -> None:
         f"{'note' if problem.harmless else 'PROBLEM'}: {problem.where}: {problem.message}"
         for problem in report.problems
     ]
+    for file in report.damaged_files:
+        lines += damaged_file_lines(file)
     counts = [
         count_text(report.branches, "branch", "branches"),
         count_text(report.commits, "commit"),
@@ -99,13 +102,21 @@ def verify(graph: Graph, engine: str, deep: bool) -> None:
 
 
 @click.command()
-@graph_command(positional=True, lazy=True)
+@graph_command(positional=True, actor=True, lazy=True)
 @click.option("--confirm", is_flag=True, help="Make the repairs; without it only report.")
 @click.option("--force", is_flag=True, help="With --confirm: repair in every case.")
-def repair(open_graph: GraphOpener, confirm: bool, force: bool) -> None:
-    """Rebuild derived state, such as the versions that other programs read."""
+@click.option(
+    "--to-last-good",
+    is_flag=True,
+    help="Return every branch to its newest undamaged version; the graph need not open.",
+)
+def repair(open_graph: GraphOpener, confirm: bool, force: bool, to_last_good: bool) -> None:
+    """Rebuild derived state, or return a damaged graph to its last good versions."""
     if force and not confirm:
         raise click.UsageError("--force needs --confirm")
+    if to_last_good:
+        print_last_good(open_graph.locate(mode="rw" if confirm else "ro"), confirm=confirm)
+        return
     graph = open_graph(mode="rw" if confirm else "ro")
     with show_progress("repairing"):
         report = graph.repair(confirm=confirm)

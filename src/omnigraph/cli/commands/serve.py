@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from omnigraph.cli.options import durability_option
 from omnigraph.errors import InvalidInput
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
@@ -64,6 +65,13 @@ _LIMITS: tuple[tuple[str, click.ParamType[Any], float, str], ...] = (
     ),
     ("threads", click.IntRange(1, 256), 8, "Number of concurrent reads per process."),
     ("connections", _COUNT, 1_000, "Maximum number of connections per process."),
+    ("maintenance-interval", _SECONDS, 60.0, "Seconds between two passes of maintenance."),
+    (
+        "maintenance-cpu-share",
+        click.FloatRange(min=0.01, max=1),
+        0.25,
+        "Share of one core that maintenance may use.",
+    ),
 )
 
 
@@ -83,9 +91,15 @@ def _limit_options(command: _CommandT) -> _CommandT:
     metavar="URI",
     help="Location that external blobs may reference; repeatable.",
 )
+@durability_option
 @click.option("--bind", metavar="HOST:PORT", help=f"Address to listen on.  [default: {_BIND}]")
 @click.option(
     "--workers", type=click.IntRange(1, 64), default=1, help="Number of worker processes."
+)
+@click.option(
+    "--maintenance/--no-maintenance",
+    default=True,
+    help="Compact, index and clean up the graphs in the background, or not.",
 )
 @click.option("--unauthenticated", is_flag=True, help="Serve without authentication.")
 @click.option("--require-all-graphs", is_flag=True, help="Exit if any graph cannot be served.")
@@ -120,6 +134,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
         policies=parse_named_values(options["policies"], "--policy", all_=serving.ALL_GRAPHS),
         server_policy=options["server_policy"],
         external_blobs=list(options["external_blobs"]),
+        durability=options["durability"],
         unauthenticated=options["unauthenticated"]
         or _is_set(environment.get("OMNIGRAPH_UNAUTHENTICATED")),
         require_all=options["require_all_graphs"]
@@ -134,6 +149,11 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
         query_seconds=options["query_timeout"],
         query_memory=options["query_memory"],
         query_memory_total=options["query_memory_total"],
+        maintenance=serving.MaintenanceOptions(
+            interval=options["maintenance_interval"], cpu_share=options["maintenance_cpu_share"]
+        )
+        if options["maintenance"]
+        else None,
         limits=serving.ServerLimits(
             deadline=options["deadline"],
             body=options["body_timeout"],

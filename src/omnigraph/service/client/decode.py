@@ -64,6 +64,7 @@ def read_load(facts: JsonObject) -> LoadResult:
         branch_created=facts["branch_created"],
         **counts,
         actor=facts["actor_id"],
+        notes=tuple(facts.get("notes", ())),
     )
 
 

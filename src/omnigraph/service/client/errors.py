@@ -35,6 +35,7 @@ from omnigraph.errors import (
 )
 from omnigraph.lang import Diagnostic, QueryError, SchemaError, Severity, SourceText, TextSpan
 from omnigraph.merge.conflicts import MergeConflicts
+from omnigraph.merge.key_changes import KeyChangeBlocked
 from omnigraph.policy import PolicyDenied
 from omnigraph.query.limits import QueryLimit
 from omnigraph.service.auth import Unauthorized
@@ -55,6 +56,7 @@ _ERRORS: Mapping[str, type[OmniError]] = {
         ExpectedVersionMismatch,
         FormatUnsupported,
         InvalidInput,
+        KeyChangeBlocked,
         KeyConflict,
         MergeConflicts,
         NotFound,
@@ -147,6 +149,8 @@ def _members(kind: str, details: Mapping[str, Any], text: str | None) -> dict[st
             return {name: details[name] for name in ("table_key", "expected", "actual")}
         case "PreconditionFailed":
             return {name: details[name] for name in ("expected", "actual")}
+        case "KeyChangeBlocked":
+            return {"branches": tuple(details["branches"])}
         case "OutcomeUnknown":
             return {"commit_id": details["commit_id"]}
         case "MergeConflicts":

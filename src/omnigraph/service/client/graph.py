@@ -378,6 +378,7 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
     export_parquet = _unsupported_remotely("export_parquet")
     export_parts = _unsupported_remotely("export_parts")
     indexes = property(_unsupported_remotely("indexes"))
+    maintenance = property(_unsupported_remotely("maintenance"))
     optimize = _unsupported_remotely("optimize")
     pipeline = property(_unsupported_remotely("pipeline"))
     recover = _unsupported_remotely("recover")

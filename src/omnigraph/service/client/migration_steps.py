@@ -9,7 +9,13 @@ from typing import Any, get_args
 
 from omnigraph.catalog import MigrationStep, TypeKind
 from omnigraph.catalog.constraints import VALUE_CONSTRAINTS
-from omnigraph.catalog.migration_steps import WIRE_NAMES, ChangeCardinality, DropMode, WidenProperty
+from omnigraph.catalog.migration_steps import (
+    WIRE_NAMES,
+    ChangeCardinality,
+    ChangeKey,
+    DropMode,
+    WidenProperty,
+)
 from omnigraph.catalog.model import (
     Annotation,
     Cardinality,
@@ -49,6 +55,8 @@ def _step_reader(kind: object, name: str) -> Callable[[Any], Any]:
             return PropertyType.from_wire
         if kind is ChangeCardinality:
             return _cardinality
+        if kind is ChangeKey:
+            return _constraint
     return _READERS.get(name, lambda value: value)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from omnigraph.embed.config import REMOTE_DEFAULTS, ProviderKind
 from omnigraph.errors import InvalidInput
+from omnigraph.maintain.retention import Retention
 from omnigraph.service.cluster.diagnostics import ClusterDiagnostics
 from omnigraph.service.cluster.yaml_document import YamlDocument, YamlPath, read_yaml
 from omnigraph.storage import locate
@@ -50,6 +51,7 @@ class GraphConfig:
     embedding_provider: str | None = None
     external_blobs: tuple[tuple[str, str], ...] = ()
     """Bases below which blobs may lie, each with its scope."""
+    retention: Retention | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ class _ClusterConfigDecoder:
             message = "`streaming` was removed; delete it"
             self._error("removed_streaming_declaration", (*place, "streaming"), message)
             value = {key: stated for key, stated in value.items() if key != "streaming"}
-        names = ("schema", "queries", "embedding_provider", "external_blobs")
+        names = ("schema", "queries", "embedding_provider", "external_blobs", "retention")
         stated = self._mapping(value, place, names=names)
         schema = stated.get("schema")
         if schema is None:
@@ -258,7 +260,17 @@ class _ClusterConfigDecoder:
                 stated.get("embedding_provider"), (*place, "embedding_provider"), providers
             ),
             external_blobs=self._external(stated.get("external_blobs"), (*place, "external_blobs")),
+            retention=self._retention(stated.get("retention"), (*place, "retention")),
         )
+
+    def _retention(self, value: object, place: YamlPath) -> Retention | None:
+        if value is None:
+            return None
+        try:
+            return Retention.parse(value)
+        except InvalidInput as error:
+            self._error(error.code, place, error.message)
+            return None
 
     def _queries(self, value: object, place: YamlPath) -> Iterator[QueryFiles]:
         if value is None:

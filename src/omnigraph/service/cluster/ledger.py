@@ -32,6 +32,7 @@ def graph_digest(
     queries: Mapping[str, str],
     provider: tuple[str, str] | None,
     external_blobs: Mapping[str, Any] | None,
+    retention: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the digest of a graph: over those of its schema, queries by name, and the rest.
 
@@ -44,6 +45,8 @@ def graph_digest(
         parts += [b"embedding_provider", provider[0].encode(), provider[1].encode()]
     if external_blobs is not None:
         parts += [b"external_blob_policy", _canonical_json(external_blobs)]
+    if retention is not None:
+        parts += [b"retention", _canonical_json(retention)]
     return content_digest(b"".join(part + b"\0" for part in parts))
 
 
@@ -69,6 +72,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     embedding_provider: str | None = None
     embedding_profile: dict[str, str] | None = None
     external_blob_policy: dict[str, Any] | None = None
+    retention: dict[str, Any] | None = None
 
 
 class ResourceStatus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -135,7 +139,8 @@ class ClusterState:
             profile = self.resources.get(entry.embedding_provider)
             provider = (entry.embedding_provider, profile.digest if profile else "")
         blobs = entry.external_blob_policy
-        return graph_digest(graph, schema.digest, self.queries(graph), provider, blobs)
+        queries, retention = self.queries(graph), entry.retention
+        return graph_digest(graph, schema.digest, queries, provider, blobs, retention)
 
     def folded(self) -> ClusterState:
         """Return the state with the digest of every graph made of those of its parts."""

@@ -203,7 +203,10 @@ class _ResourceLoader:
             blobs = {"mode": "allow", "bases": bases}
         provider = graph.embedding_provider
         address = None if provider is None else f"provider.embedding.{provider}"
-        entry = LedgerEntry("", embedding_provider=address, external_blob_policy=blobs)
+        retention = None if graph.retention is None else graph.retention.to_json()
+        entry = LedgerEntry(
+            "", embedding_provider=address, external_blob_policy=blobs, retention=retention
+        )
         self._add(ClusterResource(f"graph.{graph.id}", "graph", entry))
         catalog = self._schema(graph)
         self._catalogs[f"graph.{graph.id}"] = catalog

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Category, OmniError
+from omnigraph.maintain.retention import Retention
 from omnigraph.policy import Policy
 from omnigraph.service.cluster.config import CLUSTER, read_config
 from omnigraph.service.cluster.diagnostics import (
@@ -40,6 +41,7 @@ class ServedGraph:
     queries: Mapping[str, str] = field(default_factory=dict)
     embedding: Mapping[str, str] | None = None
     external_blobs: tuple[str, ...] = ()
+    retention: Retention | None = None
     quarantine: str | None = None
     """Why the graph is not to be served; None when it is."""
 
@@ -187,6 +189,7 @@ class _RevisionReader:
             queries=sources,
             embedding=embedding,
             external_blobs=_server_base_paths(entry.external_blob_policy),
+            retention=None if entry.retention is None else Retention.parse(entry.retention),
             quarantine=reason,
         )
 

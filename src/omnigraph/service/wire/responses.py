@@ -140,6 +140,7 @@ class GraphBatchLoadOutput(Struct, kw_only=True):
     total_entities: WireCount
     actor_id: str | None = None
     commit: CommitOutput | None = None
+    notes: list[str] | UnsetType = UNSET
 
 
 class IngestOutput(Struct, kw_only=True):
@@ -155,6 +156,7 @@ class IngestOutput(Struct, kw_only=True):
     total_entities: WireCount
     actor_id: str | None = None
     commit: CommitOutput | None = None
+    notes: list[str] | UnsetType = UNSET
 
 
 class BranchListOutput(Struct, kw_only=True):

@@ -14,9 +14,15 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType, Cardinality, Constraint, MigrationPlan
 from omnigraph.catalog.defaults import default_value
-from omnigraph.catalog.migration_steps import AddConstraint, ChangeCardinality, MakeRequired
+from omnigraph.catalog.migration_steps import (
+    AddConstraint,
+    ChangeCardinality,
+    ChangeKey,
+    MakeRequired,
+)
 from omnigraph.catalog.model import (
     EdgeType,
+    Key,
     NodeType,
     Property,
     Unique,
@@ -54,6 +60,8 @@ class MigrationRules:
                     name,
                 ) == _type_key(type_):
                     rules = replace(rules, constraints=(*rules.constraints, constraint))
+                case ChangeKey(kind, name, _, Key(columns)) if (kind, name) == _type_key(type_):
+                    rules = replace(rules, constraints=(*rules.constraints, Unique(columns)))
                 case ChangeCardinality(kind, name, old, new) if (kind, name) == _type_key(type_):
                     rules = replace(rules, tighter=not _is_looser(new, old))
                 case _:

@@ -156,14 +156,8 @@ def _check_committed_tuples(
 
 def _keys(report: ViolationReporter, columns: Sequence[str]) -> pa.Table:
     """Return the values of a tuple in forms that are equal when the tuple is, with row numbers."""
-    keys = {name: _key_form(report.rows[name], _type(report.shape, name)) for name in columns}
+    keys = {name: _key_form(report.rows[name], report.shape.column_type(name)) for name in columns}
     return _with_row_numbers(pa.table(keys))
-
-
-def _type(shape: RowSchema, column: str) -> PropertyType:
-    """Return the type of a property, an endpoint or the id."""
-    property_ = shape.properties.get(column)
-    return PropertyType(Scalar.STRING) if property_ is None else property_.type
 
 
 def _with_row_numbers(rows: pa.Table) -> pa.Table:
@@ -182,7 +176,9 @@ def _key_form(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray |
 
 def key_columns(rows: pa.Table, shape: RowSchema, columns: Sequence[str]) -> list[pa.ChunkedArray]:
     """Return the values of a tuple as texts that are equal when the tuple is."""
-    return [pc.cast(_key_form(rows[name], _type(shape, name)), pa.string()) for name in columns]
+    return [
+        pc.cast(_key_form(rows[name], shape.column_type(name)), pa.string()) for name in columns
+    ]
 
 
 def _repetitions(keys: pa.Table) -> npt.NDArray[np.int64]:
@@ -208,7 +204,7 @@ def _format_tuple(report: ViolationReporter, index: int, columns: Sequence[str])
     texts = []
     for name in columns:
         cell = report.rows[name].slice(index, 1)
-        [value] = to_json(cell, _type(report.shape, name))
+        [value] = to_json(cell, report.shape.column_type(name))
         texts.append(str(value).lower() if isinstance(value, bool) else str(value))
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 

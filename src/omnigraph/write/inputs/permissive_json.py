@@ -141,7 +141,7 @@ def _register_respelled_id(
     id_: str, row: dict[str, Any], shape: RowSchema, builder: RowBuilder
 ) -> None:
     """Take an id that is a key in another spelling; edges that use it will follow."""
-    types = [shape.properties[name].type for name in shape.key]
+    types = shape.key_types
     try:
         values = [from_data(t, row.get(n)) for n, t in zip(shape.key, types, strict=True)]
         key_id = entity_id(list(zip(values, types, strict=True)))

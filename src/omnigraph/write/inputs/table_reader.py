@@ -144,7 +144,7 @@ def _required_columns(shape: RowSchema, builder: RowBuilder) -> list[str]:
     """Return the columns that must be there."""
     ends = [name for name in shape.system if name != "id"]
     if builder.partial:
-        return [*ends, *shape.key]
+        return list(dict.fromkeys([*ends, *shape.key]))
     properties = shape.properties.values()
     return [*ends, *(p.name for p in properties if not p.type.nullable and p.embed is None)]
 

@@ -34,6 +34,8 @@ STEPS = [
     s.AddConstraint(NODE, "A", Range("a", 1, None)),
     s.RemoveConstraint(NODE, "A", Check("a", "^x$")),
     s.ChangeCardinality(TypeKind.EDGE, "E", Cardinality(0, 1), Cardinality(1, None)),
+    s.ChangeKey(TypeKind.EDGE, "E", Key(("src", "dst")), Key(("src", "dst", "on")), 3),
+    s.ChangeKey(TypeKind.EDGE, "E", None, Key(("src", "dst"))),
     s.ExtendEnum(NODE, "A", "p", ("c", "d")),
     s.WidenProperty(NODE, "A", "p", PropertyType(Scalar.I32), PropertyType(Scalar.I64)),
     s.MakeOptional(NODE, "A", "p"),
