@@ -29,7 +29,7 @@ from mutation import mutations_of_one_row
 from reads import reads_beside_ladybug
 from search import searches
 from spark import pipeline_ratios
-from storage import branch_of_a_long_history, commit_of_one_row, open_of_100_types
+from storage import branch_of_a_long_history, commits_of_one_row, open_of_100_types
 from workload import big_queries, big_schema
 from writers import many_writers
 
@@ -67,7 +67,7 @@ def main() -> None:
             lint_60_types_600_queries(),
             start_of_version_command(),
             import_of_the_package(),
-            commit_of_one_row(),
+            *commits_of_one_row(),
             open_of_100_types(),
             branch_of_a_long_history(),
             *mutations_of_one_row(),

@@ -20,7 +20,8 @@ import omnigraph.graph as og
 from omnigraph.commit.lineage_maintenance import VERSIONS_KEPT, VERSIONS_PER_REMOVAL
 from omnigraph.commit.publish import publish
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
-from omnigraph.storage.layout import dataset_path
+from omnigraph.storage.file_sync import fsync_path
+from omnigraph.storage.layout import dataset_path, version_file
 from tests.support import staging
 from tests.support.history import grow
 
@@ -30,10 +31,21 @@ NOTE = "node:Note"
 COMMITS = 10_000
 
 
-def commit_of_one_row() -> dict[str, object]:
-    """Stage and publish one row, upkeep included, against bare staging and a bare commit."""
+def commits_of_one_row() -> Iterator[dict[str, object]]:
+    """Stage and publish one row, upkeep included, against bare staging and a bare commit.
+
+    Without syncs, and with them: then the bare commit syncs as many new files and folders.
+    """
+    yield _commit_of_one_row("commit of one row / bare Lance", "relaxed", _no_syncs)
+    name = "durable commit of one row / bare Lance with the same syncs"
+    yield _commit_of_one_row(name, "full", _sync_like_a_commit)
+
+
+def _commit_of_one_row(
+    name: str, durability: str, sync: Callable[[Path, str], None]
+) -> dict[str, object]:
     with temporary_folder() as folder:
-        graph = og.init(folder / "graph", SCHEMA)
+        graph = og.init(folder / "graph", SCHEMA, durability=durability)
         row = _rows(graph)
         bare = [lance.write_dataset(row.schema.empty_table(), folder / "bare")]
 
@@ -43,9 +55,26 @@ def commit_of_one_row() -> dict[str, object]:
         def theirs() -> None:
             staged = write_fragments(row, bare[0], mode="append", return_transaction=True)
             bare[0] = lance.LanceDataset.commit(bare[0], staged)
+            [fragment] = staged.operation.fragments
+            sync(folder / "bare", f"data/{fragment.files[0].path}")
+            sync(folder / "bare", version_file(bare[0].version))
 
         # Three rounds of upkeep, each of which comes every 16th commit or so.
-        return _ratio("commit of one row / bare Lance", ours, theirs, 48, 1.6)
+        return _ratio(name, ours, theirs, 48, 1.6)
+
+
+def _no_syncs(_dataset: Path, _name: str) -> None:
+    """Leave the files to the operating system, as Lance does."""
+
+
+def _sync_like_a_commit(dataset: Path, name: str) -> None:
+    """Sync a new file and its folder, and a small one in place of a file of the manifest."""
+    file = dataset / name
+    beside = dataset.with_name(f"beside-{file.parent.name}") / file.name
+    beside.parent.mkdir(exist_ok=True)
+    beside.write_bytes(bytes(range(256)) * 12)
+    for path in (file, file.parent, beside, beside.parent):
+        fsync_path(path)
 
 
 def open_of_100_types() -> dict[str, object]:
