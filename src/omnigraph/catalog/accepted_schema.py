@@ -177,7 +177,7 @@ def _check_interfaces(node: NodeType, owner: AcceptedType, catalog: Catalog) -> 
     for property_ in node.properties.values():
         place = f"{owner.entity}.{property_.name}"
         if set(property_.satisfies) != satisfied[property_.name]:
-            raise SchemaCorrupt(f"{place} is linked to other interfaces than those that ask for it")
+            raise SchemaCorrupt(f"{place} is linked to other interfaces than those that require it")
         if property_.embed is not None and property_.embed.source not in node.properties:
             raise SchemaCorrupt(f"{place} embeds unknown `{property_.embed.source:.40}`")
 

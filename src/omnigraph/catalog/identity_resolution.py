@@ -213,7 +213,7 @@ def resolve_schema(
     allocator: IdentityAllocator,
     report: DiagnosticReport,
 ) -> AcceptedSchema:
-    """Return the schema a catalog becomes on top of an accepted one, keeping identities.
+    """Return the schema of a catalog based on an accepted one, keeping identities.
 
     Raises SchemaError with everything in the report when a rename hint cannot be followed.
     """

@@ -255,7 +255,7 @@ class Property:
     """A property of a type.
 
     `shorthands` are the words of `@key`, `@unique`, `@index` on an interface property; on nodes and
-    edges they have become constraints of the type. `satisfies` names the interfaces that ask for
+    edges they have become constraints of the type. `satisfies` names the interfaces that require
     this property; `declared_directly` is false when it exists only because of them.
     """
 

@@ -18,7 +18,7 @@ from omnigraph.commit.snapshot import apply_scope
 
 @dataclass(frozen=True, slots=True)
 class BaselineInfo:
-    """A state, its types that a reader asked for as `node:T` or `edge:E`, and how to go on."""
+    """A state, its requested types as `node:T` or `edge:E`, and how to go on."""
 
     snapshot: Snapshot
     types: tuple[str, ...]

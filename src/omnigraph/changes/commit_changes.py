@@ -59,12 +59,12 @@ class Limits:
     def __post_init__(self) -> None:
         """Refuse pages that could hold nothing, or too much."""
         for field in fields(self):
-            asked, (resource, most) = getattr(self, field.name), _MAX_LIMITS[field.name]
-            if asked < 1:
-                message = f"a page holds at least one of {field.name}, not {asked}"
-                raise InvalidInput(message, code="limit_invalid", limit=asked)
-            if asked > most:
-                raise PageLimitExceeded(resource, most, asked)
+            limit, (resource, most) = getattr(self, field.name), _MAX_LIMITS[field.name]
+            if limit < 1:
+                message = f"a page holds at least one of {field.name}, not {limit}"
+                raise InvalidInput(message, code="limit_invalid", limit=limit)
+            if limit > most:
+                raise PageLimitExceeded(resource, most, limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,13 +97,13 @@ def reject_invalid_token() -> Iterator[None]:
 
 
 def digest(*parts: str) -> str:
-    """Return a short text that stands for others; each is delimited from the next."""
+    """Return a digest of texts, of which each is delimited from the next."""
     text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
 def filter_digest(scope: ChangeFilter) -> str:
-    """Return what two scopes share exactly when they ask for the same."""
+    """Return a digest that two filters share exactly if they select the same."""
     words = (sorted(map(str, part)) for part in (scope.kinds, scope.types, scope.ops))
     return digest(*(json.dumps(part, ensure_ascii=False) for part in words))
 

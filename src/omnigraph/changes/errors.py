@@ -57,7 +57,7 @@ class CursorRejected(OmniError):
 
 
 class PageLimitExceeded(OmniError):
-    """More was asked for than one page may hold."""
+    """More was requested than one page may hold."""
 
     def __init__(self, resource: str, limit: int, actual: int) -> None:
         super().__init__(

@@ -38,7 +38,7 @@ NOW, BEGINNING, AFTER = "now", "beginning", "after:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedRequest:
-    """What a reader asks for; at most one of `start`, `cursor` and `page_token` says from where."""
+    """A request of a page; at most one of `start`, `cursor` and `page_token` gives the position."""
 
     branch: str
     start: str | None = None
@@ -86,7 +86,7 @@ class _FeedPosition:
     behind: PagePosition | None = None
 
 
-def poll(manifest: Manifest, asked: FeedRequest) -> FeedPage:
+def poll(manifest: Manifest, request: FeedRequest) -> FeedPage:
     """Return the next page of a branch.
 
     Raises:
@@ -94,14 +94,14 @@ def poll(manifest: Manifest, asked: FeedRequest) -> FeedPage:
         ChangeSchemaBoundary: the next commit changed the schema.
         ChangeFeedGap: the changes of the next commit can no longer be read.
     """
-    line = FirstParentHistory.at_head(manifest, asked.branch)
-    line = line.since(_oldest_commit(line, asked))
-    at = _find_position(line, asked)
+    line = FirstParentHistory.at_head(manifest, request.branch)
+    line = line.since(_oldest_commit(line, request))
+    at = _find_position(line, request)
     schemas = (line.commit(place).schema_hash for place in (at.done, -1))
-    sight = asked.scope.sight
+    sight = request.scope.sight
     reduced = [apply_scope_to_schema(manifest, address, line.state, sight) for address in schemas]
-    check_filter_types(asked.scope, reduced)
-    return _next_page(line, asked, at)
+    check_filter_types(request.scope, reduced)
+    return _next_page(line, request, at)
 
 
 def feed_cursor(line: FirstParentHistory, scope: ChangeFilter, place: int) -> str:
@@ -109,15 +109,15 @@ def feed_cursor(line: FirstParentHistory, scope: ChangeFilter, place: int) -> st
     return encode_token(TokenKind.FEED_CURSOR, line.bound(scope), {"done": line.commits[place]})
 
 
-def last_read_index(line: FirstParentHistory, asked: FeedRequest) -> int:
+def last_read_index(line: FirstParentHistory, request: FeedRequest) -> int:
     """Return the place of the commit a reader is behind."""
-    return _find_position(line, asked).done
+    return _find_position(line, request).done
 
 
-def _next_page(line: FirstParentHistory, asked: FeedRequest, at: _FeedPosition) -> FeedPage:
-    scope, budget, steps = asked.scope, PageBudget(asked.limits), line.steps()
+def _next_page(line: FirstParentHistory, request: FeedRequest, at: _FeedPosition) -> FeedPage:
+    scope, budget, steps = request.scope, PageBudget(request.limits), line.steps()
     blocks, done, behind = list[ChangeBlock](), at.done, at.behind
-    stop = min(at.cut, at.done + asked.limits.commits)
+    stop = min(at.cut, at.done + request.limits.commits)
     snapshots = line.snapshots(at.done, stop + 1)
     states = (apply_scope(line.manifest, snapshot, scope.sight) for snapshot in snapshots)
     for old, new in pairwise(states):
@@ -144,30 +144,30 @@ def _next_page(line: FirstParentHistory, asked: FeedRequest, at: _FeedPosition) 
     return FeedPage(tuple(blocks), cursor=feed_cursor(line, scope, done), caught_up=caught_up)
 
 
-def _oldest_commit(line: FirstParentHistory, asked: FeedRequest) -> str | None:
+def _oldest_commit(line: FirstParentHistory, request: FeedRequest) -> str | None:
     """Return the commit behind which a reader is; None for the first of the line."""
-    kinds = {TokenKind.FEED_CURSOR: asked.cursor, TokenKind.FEED_PAGE: asked.page_token}
+    kinds = {TokenKind.FEED_CURSOR: request.cursor, TokenKind.FEED_PAGE: request.page_token}
     for kind, token in kinds.items():
         if token is not None:
             with reject_invalid_token():
-                return str(decode_token(token, kind, line.bound(asked.scope))["done"])
-    if asked.start in (None, NOW):
+                return str(decode_token(token, kind, line.bound(request.scope))["done"])
+    if request.start in (None, NOW):
         return line.commits[-1]
-    return (asked.start or "").removeprefix(AFTER).strip()
+    return (request.start or "").removeprefix(AFTER).strip()
 
 
-def _find_position(line: FirstParentHistory, asked: FeedRequest) -> _FeedPosition:
-    head, bound = len(line.commits) - 1, line.bound(asked.scope)
-    if asked.cursor is not None:
-        facts = decode_token(asked.cursor, TokenKind.FEED_CURSOR, bound)
+def _find_position(line: FirstParentHistory, request: FeedRequest) -> _FeedPosition:
+    head, bound = len(line.commits) - 1, line.bound(request.scope)
+    if request.cursor is not None:
+        facts = decode_token(request.cursor, TokenKind.FEED_CURSOR, bound)
         with reject_invalid_token():
             return _FeedPosition(_commit_index(line, facts["done"]), head)
-    if asked.page_token is not None:
-        facts = decode_token(asked.page_token, TokenKind.FEED_PAGE, bound)
+    if request.page_token is not None:
+        facts = decode_token(request.page_token, TokenKind.FEED_PAGE, bound)
         with reject_invalid_token():
             done, cut = _commit_index(line, facts["done"]), _commit_index(line, facts["cut"])
             return _FeedPosition(done, cut, PagePosition.from_json(facts["behind"]))
-    return _FeedPosition(_start_index(line, NOW if asked.start is None else asked.start), head)
+    return _FeedPosition(_start_index(line, NOW if request.start is None else request.start), head)
 
 
 def _commit_index(line: FirstParentHistory, commit_id: str) -> int:

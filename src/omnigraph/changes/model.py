@@ -73,7 +73,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes are asked for, an empty set asks for all; and what of them may be seen."""
+    """Which changes to return, by kind, type and op (an empty set: all), and what may be seen."""
 
     kinds: frozenset[TypeKind] = field(default_factory=frozenset)
     types: frozenset[str] = field(default_factory=frozenset)
@@ -81,11 +81,11 @@ class ChangeFilter:
     sight: TypeScope = ALL_TYPES
 
     def covers(self, kind: TypeKind, name: str) -> bool:
-        """Return whether changes of a type are asked for."""
+        """Return whether changes of a type are requested."""
         return (not self.kinds or kind in self.kinds) and (not self.types or name in self.types)
 
     def wants(self, op: ChangeOp) -> bool:
-        """Return whether changes of this sort are asked for."""
+        """Return whether changes of this op are requested."""
         return not self.ops or op in self.ops
 
 
@@ -102,7 +102,7 @@ def parse_change_filter(
     types: Sequence[str] | None = None,
     ops: Sequence[str] | None = None,
 ) -> ChangeFilter:
-    """Return the scope some words ask for; asking for every kind or op is asking for none."""
+    """Return the filter of some words; all kinds or ops are the same as none."""
     chosen_kinds = frozenset(_parse_word("kind", kind, ENTITY_KINDS) for kind in _parse_list(kinds))
     chosen_ops = frozenset(_parse_word("op", op, tuple(ChangeOp)) for op in _parse_list(ops))
     return ChangeFilter(

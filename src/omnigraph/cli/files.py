@@ -49,7 +49,7 @@ def open_catalog(path: Path) -> tuple[Catalog, DiagnosticReport]:
 
 
 def expand_paths(paths: Iterable[Path], *suffixes: str) -> list[Path]:
-    """Return the files of paths; a folder stands for every matching file below it, in order.
+    """Return the files of paths; of a folder, every matching file below it, in order.
 
     Raises:
         OmniError: a path does not exist, or a folder has no matching file.

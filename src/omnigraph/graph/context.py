@@ -24,7 +24,7 @@ class GraphContext:
     """A graph, its actor, and its default branch.
 
     `external_blobs` are places below which blobs given as a URI may lie. Everything that reads
-    or writes asks the `gate` first.
+    or writes checks the `gate` first.
     """
 
     manifest: Manifest
@@ -42,7 +42,7 @@ class GraphContext:
         return apply_scope(self.manifest, state, self.gate.check(action, state.branch))
 
     def state(self, at: SnapshotRef | None = None) -> Snapshot:
-        """Return a whole state, for what the gate is asked about otherwise."""
+        """Return a whole state, for callers that check other permissions."""
         self.gate.check_actor()
         return resolve_snapshot(
             self.manifest, self.current_branch if at is None else at, branch=self.current_branch

@@ -82,7 +82,7 @@ class Indexes:
         self._context = context
 
     def status(self, at: SnapshotRef | None = None) -> list[IndexStatus]:
-        """Return every index the schema asks for, and how much of its type it covers."""
+        """Return every index the schema declares, and how much of its type it covers."""
         return index_status(self._context.manifest, self._context.snapshot(at))
 
     def ensure(self, *, branch: str | None = None) -> MaintenanceReport:

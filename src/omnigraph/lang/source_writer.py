@@ -63,7 +63,7 @@ class SourceWriter:
         self._comment_beside(end)
 
     def blank(self) -> None:
-        """Ask for an empty line, unless a block was just opened."""
+        """Add an empty line, unless a block was just opened."""
         if self._lines and self._lines[-1] and not self._block_opened:
             self._lines.append("")
 

@@ -1,7 +1,7 @@
 """Maintenance that runs by itself: compaction, indexes, topology files and cleanup, when due.
 
 A pass consists of small steps. Each may be interrupted at any moment, keeps the CPU share of the
-maintainer, and gives way to writers: a lost race is tried again later. A graph that did not change
+maintainer, and yields to writers: a lost race is tried again later. A graph that did not change
 costs a read of its heads.
 """
 

@@ -29,7 +29,7 @@ class ConflictDecision:
 
 @dataclass(slots=True)
 class ConflictDecisions:
-    """Decisions by entity, by type, and for everything else; entities that were asked for."""
+    """Decisions by entity, by type, and for everything else; entities that were requested."""
 
     default: WinningSide | None = None
     types: Mapping[str, WinningSide] = field(default_factory=dict)

@@ -25,7 +25,7 @@ class MergeResult:
     """What a merge did, or would do: counts by type, conflicts that stand in the way.
 
     `commit` is None when nothing was published. `branch_deleted` is whether the source branch is
-    gone, None when that was not asked for.
+    gone, None if that was not requested.
     """
 
     source: str

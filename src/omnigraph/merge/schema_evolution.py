@@ -143,9 +143,9 @@ _KINDS = (TypeKind.NODE, TypeKind.EDGE)
 class EvolvedTarget:
     """A target as it was, and as it is under the merged schema.
 
-    `added` are types it gets, `dropped` those it loses, `rules` what the merged schema newly asks
-    of its entities. With `conflicts` there is no merged schema; `after` then serves to find the
-    entities that conflict, too.
+    `added` are types it gets, `dropped` those it loses, `rules` what the merged schema newly
+    requires of its entities. With `conflicts` there is no merged schema; `after` then serves to
+    find the entities that conflict, too.
     """
 
     before: Snapshot
@@ -256,8 +256,8 @@ def _stage_columns(
             added.add(entry.key)
         else:
             entry = target.entry(old.entity)
-            if asked := MigrationRules.of(plan, new):
-                rules.append((old, new, asked))
+            if required := MigrationRules.of(plan, new):
+                rules.append((old, new, required))
             if needs_reshaping(old, new):
                 with manifest.reading(old.entity, entry, to_change=True) as handle:
                     reshaped = reshape_dataset(handle, new, hard=False)

@@ -1,7 +1,7 @@
 """Combine entities in three states, base, source and target, into one.
 
-Where both sides changed different properties of one entity, it gets both changes, unless asked to
-be strict. What is left undecided is a conflict, or what a reviewer decided about it.
+Where both sides changed different properties of one entity, it gets both changes, unless the
+merge is strict. What is left undecided is a conflict, or what a reviewer decided about it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _cast_column(
 
 @dataclass(frozen=True, slots=True)
 class AlignedRows:
-    """Entities by their ids; a row of nulls stands for one that is not there."""
+    """Entities by their ids; a row of nulls represents an absent one."""
 
     rows: pa.Table
     present: Mask

@@ -74,8 +74,8 @@ class Authorizer:
     def change_rights(self, branch: str) -> AccessRights:
         """Authorise changes of a branch; return which types, and what may be read for that.
 
-        Who may change everything and has no rule about reading is not limited in what a change
-        may ask; who may change some types may ask about those it may read.
+        An actor that may change everything and has no rule about reading may use any type in
+        conditions; one that may change some types may use those it may read.
         """
         allowed = self.check(PolicyAction.CHANGE, branch)
         if self.policy is None:

@@ -116,8 +116,8 @@ class TextIndex:
     def relevance(self, query: str) -> SparseScores:
         """Return the BM25 score of every text that has a word of the query.
 
-        The statistics are those of all texts of the property, whatever else a query asks. A word
-        that stands twice in the query counts twice.
+        The statistics are those of all texts of the property, whatever else a query contains. A
+        word that is twice in the query counts twice.
         """
         there = np.zeros(self.rows, np.bool_)
         for word in {word for word, _ in tokenize_text(query)}:

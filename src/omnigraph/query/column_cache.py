@@ -78,7 +78,7 @@ class ColumnCache:
         self._named: LruCache[tuple[str, TypeKind, str], TypeTable] = LruCache(MAX_TABLES)
         self._lock = Lock()
         self.reads = 0
-        """How often storage was asked for rows."""
+        """How often rows were read from storage."""
 
     def table(self, snapshot: Snapshot, kind: TypeKind, name: str) -> TypeTable:
         """Return the entities of one type in a snapshot with all properties."""
@@ -216,7 +216,7 @@ class TypeTable(DatasetView):
         key = (*self.key, name)
         column = self._store.get(key)
         if column is None:
-            with self._column_lock:  # of many who ask at once one reads
+            with self._column_lock:  # of many concurrent readers one reads storage
                 column = self._store.get(key)
                 if column is None:
                     column = self._read(name)

@@ -130,7 +130,7 @@ def _compare_integers_with_floats(
     """Return -1, 0 or 1 where an integer is less than, equal to or greater than a float.
 
     Rounding keeps the order, so it decides except where both become equal; there the float is whole
-    and its value can be asked for.
+    and its value is an integer.
     """
     rounded = integers.astype(np.float64)
     order = (rounded > floats).astype(np.int8) - (rounded < floats).astype(np.int8)

@@ -16,7 +16,7 @@ from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Compare, Direction, IsIn, Predicate
 
 PROBE_COST, PROBED_NODE_COST, PROBED_EDGE_COST = 1500.0, 200.0, 200.0
-"""What one probe takes, and what each node asked about and each edge found add."""
+"""Cost of one probe, of each node that is looked up, and of each edge in the result."""
 SCANNED_EDGE_COST = 0.05
 """What it takes to look at an edge that no index covers."""
 ARRAYS_BUILD_COST, ARRAYS_BUILD_EDGE_COST = 500.0, 0.4

@@ -36,7 +36,7 @@ class ExplainedOperator:
     estimated_rows: int
     actual: OperatorStats | None = None
     index: str | None = None
-    """The property whose index may be asked for the nearest, which may miss a few."""
+    """The property whose index may be searched for the nearest, which may miss a few."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the step as plain JSON values."""
@@ -104,7 +104,7 @@ def explain_plan(
 
 
 def _order_index(operator: op.PlanOperator, snapshot: Snapshot, store: ColumnCache) -> str | None:
-    """Return the property whose index may be asked when rows are put in order."""
+    """Return the property whose index may be searched to sort rows."""
     if not isinstance(operator, op.SortRows):
         return None
     for call in (c for key in operator.keys for c in _vector_rankings(key.expression)):

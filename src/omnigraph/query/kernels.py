@@ -1,6 +1,6 @@
 """Loops over edges that NumPy cannot express, compiled when first used.
 
-Compiling needs numba, whose import takes longer than most queries; so nothing here is asked for a
+Compiling needs numba, whose import takes longer than most queries, so nothing here is used for a
 few nodes. The compiled form is kept beside this file, or in the cache of the user. Where a time
 limit leaves no time to compile, callers do the same with NumPy.
 """

@@ -33,7 +33,7 @@ MAX_BUCKETS = 512
 _SAMPLES_PER_BUCKET = 16
 """Rows that are looked at for each bucket to find its borders."""
 _PREFIX_BYTES = 7
-"""Bytes of a text that a number stands for; one more byte says how many there are."""
+"""Bytes of a text that a number encodes; one more byte is their count."""
 
 KeyValues: TypeAlias = Callable[[Positions], pa.Array]
 """Returns the values of a key for rows by number."""

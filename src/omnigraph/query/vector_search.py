@@ -1,7 +1,7 @@
 """Find the rows whose vectors may be the nearest, with an index where one helps.
 
 Without an index no row is missed. With one, a few of the nearest may be: an index looks only where
-most of them are. It is asked for more rows than wanted, and what it finds is ranked exactly.
+most of them are. It returns more rows than needed, and these are ranked exactly.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ FULL_SCAN_RATIO = 4
 INDEX_OVERSAMPLING = 8
 """Rows requested from an index per row of the result."""
 INDEX_MIN_ROWS = 64
-"""An index is asked for no fewer rows."""
+"""Smallest number of rows that are requested from an index."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from omnigraph.service.wire.decode import decode
 
 
 _ENCODED_SLASH = "\0"
-"""Stands for an encoded slash while a route is looked for; a path with this itself is refused."""
+"""Replaces an encoded slash while a route is matched; a path that contains it is refused."""
 
 
 def decode_path(scope: Mapping[str, Any]) -> str | None:

@@ -64,7 +64,7 @@ class BlobDelivery:
     range: tuple[int, int] = (0, 0)
 
 
-def plan_delivery(blob: Blob, asking: BlobRequestHeaders) -> BlobDelivery:
+def plan_delivery(blob: Blob, headers: BlobRequestHeaders) -> BlobDelivery:
     """Return how to deliver a blob; raise InvalidInput if a precondition fails."""
     if blob.uri is not None:
         return BlobDelivery(302, {"Location": blob.uri, "Cache-Control": "no-store"})
@@ -72,13 +72,13 @@ def plan_delivery(blob: Blob, asking: BlobRequestHeaders) -> BlobDelivery:
     assert size is not None, "a blob that is here has a size"
     identity = blob_identity_headers(blob)
     whole = {**identity, "Content-Length": str(size)}
-    if asking.if_match is not None and not _etag_matches(asking.if_match, blob.etag, weak=False):
+    if headers.if_match is not None and not _etag_matches(headers.if_match, blob.etag, weak=False):
         raise InvalidInput("the blob is not the one you expect", code="blob_changed")
-    if asking.if_none_match is not None and _etag_matches(
-        asking.if_none_match, blob.etag, weak=True
+    if headers.if_none_match is not None and _etag_matches(
+        headers.if_none_match, blob.etag, weak=True
     ):
         return BlobDelivery(304, whole)
-    requested = asking.range if asking.if_range in (None, blob.etag) else None
+    requested = headers.range if headers.if_range in (None, blob.etag) else None
     chosen = _parse_range(requested, size) if requested is not None else None
     if chosen is None:
         return BlobDelivery(200, whole, (0, size))

@@ -33,7 +33,7 @@ class ServerLimits:
 
     `deadline` is until an answer begins; a change under way is finished behind it. `body` is until
     a body has arrived, `send` until a piece of an answer has been taken, `idle` until an open
-    connection has asked something, `shutdown` until what is under way is given up. A connection is
+    connection has sent a request, `shutdown` until what is under way is given up. A connection is
     closed with an answer once it is `age` seconds old, a quarter more or less.
     """
 

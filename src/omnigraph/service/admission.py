@@ -26,7 +26,7 @@ _log = logging.getLogger("omnigraph.service")
 
 
 class TooManyRequests(OmniError):
-    """An actor has as much under way as it may have; it may ask again after some seconds."""
+    """An actor has as much under way as it may have; it may try again after some seconds."""
 
     def __init__(self, message: str, *, retry_after: int = RETRY_AFTER_SECONDS) -> None:
         super().__init__(message, code="too_many_requests", category=Category.LIMIT)

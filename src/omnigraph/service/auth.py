@@ -39,7 +39,7 @@ def read_aws_secret(name: str, environment: Mapping[str, str]) -> str:
         raise _invalid_tokens(f"AWS does not give the secret '{name}': {reason}") from error
     except exceptions.BotoCoreError as error:
         reason = type(error).__name__
-        raise _invalid_tokens(f"cannot ask AWS for the secret '{name}': {reason}") from error
+        raise _invalid_tokens(f"cannot read the secret '{name}': {reason}") from error
     text = secret.get("SecretString")
     if text is None:
         raise _invalid_tokens(f"the AWS secret '{name}' holds bytes; it must hold a JSON object")
@@ -72,7 +72,7 @@ class Unauthorized(OmniError):
 
 @dataclass(frozen=True, slots=True)
 class TokenStore:
-    """The digests of all tokens, each with the actor it stands for."""
+    """The digests of all tokens, each with its actor."""
 
     entries: tuple[tuple[bytes, str], ...] = ()
 

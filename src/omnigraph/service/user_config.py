@@ -46,13 +46,13 @@ class Profile:
 
     @property
     def kind(self) -> str:
-        """What it stands for: `server`, `cluster` or `store`, or `invalid`."""
+        """Its kind: `server`, `cluster` or `store`, or `invalid`."""
         bindings = [name for name in _BINDINGS if getattr(self, name) is not None]
         return bindings[0] if len(bindings) == 1 else "invalid"
 
     @property
     def target(self) -> str | None:
-        """The name or address it stands for."""
+        """The name or address it refers to."""
         address: str | None = None if self.kind == "invalid" else getattr(self, self.kind)
         return address
 

@@ -168,7 +168,7 @@ def _coerce_blob(value: Any, external: ExternalBlobs) -> bytes | str | None:  # 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCell:
-    """Stands for a cell that Arrow cannot give out."""
+    """Represents a cell that Arrow cannot return."""
 
     reason: str
 

@@ -74,7 +74,7 @@ class PropertyTest:
     def _exact(self) -> tuple[ComparisonOperator, Any] | None:
         """Return an equal test whose value the column can hold, or None when nothing passes.
 
-        `!= None` stands for a test that everything but null passes.
+        `!= None` is a test that everything but null passes.
         """
         operator, value = self.operator, self.value
         if value is None or isinstance(value, list):

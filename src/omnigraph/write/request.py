@@ -71,7 +71,7 @@ _SYSTEM_PROPERTIES = frozenset(property_.name for property_ in (ID, SRC, DST))
 def check_mutation_allowed(
     plan: MutationPlan, request: WriteRequest, committed: CommittedState
 ) -> None:
-    """Refuse a mutation that asks about what may not be read.
+    """Refuse a mutation with conditions on what may not be read.
 
     How many entities an update or a delete finds reveals something about what it looks for.
     """
@@ -82,12 +82,12 @@ def check_mutation_allowed(
         if isinstance(statement, Update | Delete):
             is_node, name = statement.kind is EntityKind.NODE, statement.type_name
             type_ = shown.nodes.get(name) if is_node else shown.edges.get(name)
-            asked = [ref.property for test in statement.tests for ref in predicate_refs(test)]
+            tested = [ref.property for test in statement.tests for ref in predicate_refs(test)]
             if type_ is None:
                 unread.add(name)
             else:
                 names = type_.properties.keys() | _SYSTEM_PROPERTIES
-                unread |= {f"{name}.{property_}" for property_ in asked if property_ not in names}
+                unread |= {f"{name}.{property_}" for property_ in tested if property_ not in names}
     if unread:
         _deny(request, f"look for {', '.join(sorted(unread))}")
 

@@ -43,7 +43,7 @@ class ResolvedChange:
     """What a change makes of one type.
 
     `batches` are the whole rows of each batch, `rows` the final images of changed entities, one
-    per id. `replaced` are the committed rows that give way to them or are deleted, `removed` the
+    per id. `replaced` are the committed rows that they replace or that are deleted, `removed` the
     ids that are gone afterwards. `unchanged` of the rows are written again as they are committed.
     """
 

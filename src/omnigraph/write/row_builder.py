@@ -52,7 +52,7 @@ _ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}
 class InputRows:
     """Rows of one type as an input gave them: cells by column, and where each row stood.
 
-    `given` are the properties each row gives, or all of them do; only partial loads ask.
+    `given` are the properties that each row gives; used by partial loads only.
     """
 
     columns: Mapping[str, InputCells]

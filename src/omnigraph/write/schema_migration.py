@@ -160,7 +160,7 @@ def apply_schema(
 
 @dataclass(frozen=True, slots=True)
 class _TargetSchema:
-    """A schema text on top of an accepted schema, `base` being the address of the latter."""
+    """A schema text based on an accepted schema, `base` being the address of the latter."""
 
     accepted: AcceptedSchema
     desired: AcceptedSchema

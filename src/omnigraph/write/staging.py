@@ -47,7 +47,7 @@ def stage_changes(
     committed: CommittedState,
     commit_id: CommitId,
 ) -> StagedCommit:
-    """Stage every image on top of the committed state it was validated against."""
+    """Stage every image based on the committed state it was validated against."""
     datasets = _stage_all(manifest, request, list(images.values()), committed)
     snapshot = committed.snapshot
     reads = {

@@ -353,7 +353,7 @@ DAMAGES = {
     ),
     "an interface that is not implemented": (
         remove("nodes", 1, "implements", 1),
-        "is linked to other interfaces than those that ask for it",
+        "is linked to other interfaces than those that require it",
     ),
     "a missing interface property": (
         put(*V, "name", "u"),

@@ -28,7 +28,7 @@ def connect(
     """Connect to a graph that a server serves.
 
     `url` is the address of the server, or of a graph of it (`…/graphs/ID`, or as a gateway shows
-    it). Without `graph` the server is asked, and has to have exactly one. `token` says who acts.
+    it). Without `graph` the server must have exactly one. `token` identifies the actor.
     """
     base, named = _split(url)
     if named is not None and graph is not None and named != graph:

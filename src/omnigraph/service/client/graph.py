@@ -390,7 +390,7 @@ def _check_engine(engine: str) -> None:
     """Refuse jobs on Spark: they run where the storage is, not at a server."""
     if is_spark_engine(engine):
         message = (
-            "a served graph is not asked through Spark: open the graph where it is stored, "
+            "a served graph cannot be queried by Spark: open the graph where it is stored, "
             "or use engine 'local'"
         )
         raise InvalidInput(message, code="remote_unsupported", engine=engine)

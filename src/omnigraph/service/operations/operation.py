@@ -33,7 +33,7 @@ _AnswerT = TypeVar("_AnswerT")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The permission check of an operation, and the policy actions it asks for."""
+    """The permission check of an operation, and the policy actions it requires."""
 
     actions: tuple[PolicyAction, ...]
     check: Callable[[Any, Any], None]

@@ -71,7 +71,7 @@ class KeyConflictOutput(Struct, kw_only=True):
 
 
 class ResourceLimitOutput(Struct, kw_only=True):
-    """More was asked for than is allowed."""
+    """More was requested than is allowed."""
 
     resource: str
     limit: WireUInt64

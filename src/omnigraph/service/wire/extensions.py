@@ -84,7 +84,7 @@ class TagListOutput(Struct, kw_only=True):
 
 
 class TagCreateRequest(Struct, kw_only=True):
-    """The name of a tag, and of the state it stands for."""
+    """The name of a tag, and of the state it refers to."""
 
     name: str
     branch: str | None = None

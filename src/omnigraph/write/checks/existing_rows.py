@@ -41,7 +41,7 @@ from omnigraph.write.progress import ProgressMeter
 
 @dataclass(frozen=True, slots=True)
 class MigrationRules:
-    """What a migration asks of the existing entities of one type, in the names it has after."""
+    """What a migration requires of the existing entities of one type, by its new names."""
 
     required: frozenset[str] = frozenset()
     constraints: tuple[Constraint, ...] = ()
@@ -49,7 +49,7 @@ class MigrationRules:
 
     @classmethod
     def of(cls, plan: MigrationPlan, type_: AcceptedType) -> MigrationRules:
-        """Return what the steps of a plan ask of a type."""
+        """Return what the steps of a plan require of a type."""
         rules = cls()
         for step in plan.steps:
             match step:
