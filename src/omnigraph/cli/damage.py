@@ -23,7 +23,7 @@ def print_last_good(stored: StoredGraph, *, confirm: bool) -> None:
         report = repair_to_last_good(
             stored.address, confirm=confirm, policy=stored.policy, actor=stored.actor
         )
-    if report.damaged and not confirm:
+    if report.damaged and report.is_possible and not confirm:
         click.echo("dry run: nothing was changed; add --confirm to continue from there", err=True)
     print_result({"uri": stored.address, **report.to_json()}, *_lines(report))
     if report.damaged and not confirm:

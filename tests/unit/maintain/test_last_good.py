@@ -376,6 +376,15 @@ def test_command_shows_the_loss_and_continues(place):
     assert omnigraph("verify", place).code == 0
 
 
+def test_command_proposes_no_step_that_cannot_succeed(place):
+    spoil(data_file(place, 1))  # every version refers to it
+    shown = omnigraph("repair", str(place), "--to-last-good")
+    assert (shown.code, "--confirm" in shown.err) == (1, False)
+    assert shown.out.splitlines()[-1] == (
+        "no version of main is whole: restore the damaged files from a backup"
+    )
+
+
 def test_place_without_a_graph_is_not_found(tmp_path):
     missing = omnigraph("repair", str(tmp_path / "none"), "--to-last-good")
     assert (missing.code, "no graph at" in missing.err) == (1, True)
