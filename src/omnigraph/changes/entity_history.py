@@ -93,25 +93,28 @@ class _HistoryWalk:
                 commits.add(parent)
 
     def _visit(self, row: CommitRow) -> _Step:
-        """Compare the entity that a commit left with that of its parents, as far as needed."""
-        parents, sides = row.commit.parents[:2], list[_Side]()
+        """Compare the entity that a commit left with that of its parents, as far as needed.
+
+        The first parent comes first: what it has alike was not merged. If it cannot be read, it is
+        unknown whether something was.
+        """
+        sides: dict[CommitId, _Side] = {}
         try:
             after = self._reader.row(row.commit.id)
         except VersionReclaimed:
             return _Step(is_cut=True)
         is_taken = False
-        for parent in parents:
-            side = self._side(parent)
-            sides.append(side)
-            is_taken |= side.is_known and same_entity(side.row, after)
-            if is_taken:
+        for parent in row.commit.parents[:2]:
+            side = sides[parent] = self._side(parent)
+            is_taken = side.is_known and same_entity(side.row, after)
+            if is_taken or not side.is_known:
                 break
-        before = sides[0] if sides else _Side()
-        is_change = before.is_known and not is_taken and not same_entity(before.row, after)
+        first = next(iter(sides.values()), _Side())
+        is_change = first.is_known and not is_taken and not same_entity(first.row, after)
         return _Step(
-            images=(before.row, after) if is_change else None,
-            followed=[p for p, side in zip(parents, sides, strict=False) if side.is_known],
-            is_cut=not all(side.is_known for side in sides),
+            images=(first.row, after) if is_change else None,
+            followed=[parent for parent, side in sides.items() if side.is_known],
+            is_cut=not all(side.is_known for side in sides.values()),
         )
 
     def _side(self, commit_id: CommitId) -> _Side:

@@ -82,11 +82,11 @@ class ValueOrigin:
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
-        if self.created_at is None:
-            return {"unknown_before": self.unknown_before}
+        at = self.created_at
         return {
             "graph_commit_id": self.commit_id,
             "actor_id": self.actor,
-            "created_at": (self.created_at - _EPOCH) // timedelta(microseconds=1),
+            "created_at": None if at is None else (at - _EPOCH) // timedelta(microseconds=1),
             "message": self.message,
+            "unknown_before": self.unknown_before,
         }

@@ -161,6 +161,14 @@ def _diff(
     return with_page({"from": call.from_, "to": call.to, "changes": changes}, "changes", call)
 
 
+def _history(
+    operation: AnyOperation, session: GraphSession, call: arguments.HistoryArguments
+) -> dict[str, Any]:
+    request = to_request(operation, call)
+    request.limit = call.skip + call.limit + 1  # one more, to know whether the list goes on
+    return with_page(to_json_value(operation(session, request)), "changes", call)
+
+
 def _propose(
     operation: AnyOperation, session: GraphSession, call: arguments.ProposeArguments
 ) -> dict[str, Any]:
@@ -195,6 +203,7 @@ ADAPTERS: Mapping[str, ToolAdapter] = {
     "branches_delete": _delete_branch,
     "merge": _merge,
     "diff": _diff,
+    "history": _history,
     "propose_change": _propose,
 }
 """Tools whose request or answer differs from that of the operation."""

@@ -56,6 +56,21 @@ class CommitArguments(ToolArguments, kw_only=True):
     commit_id: Annotated[str, Meta(description="ID of a commit, as `commits_list` shows it.")]
 
 
+class EntityArguments(ToolArguments, kw_only=True):
+    """An entity, and of which state."""
+
+    type: Annotated[
+        str, Meta(description="Name of its type; `node:T` or `edge:T` if a name means both.")
+    ]
+    id: Annotated[str, Meta(description="ID of the entity; of a type with a key, the key.")]
+    branch: BranchField = None
+    snapshot: StateField = None
+
+
+class HistoryArguments(EntityArguments, PagedArguments, kw_only=True):
+    """An entity, and a page of its changes."""
+
+
 class QueryArguments(PagedArguments, kw_only=True):
     """A query, and of which state."""
 
