@@ -15,6 +15,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.errors import AlreadyExists, InvalidInput, NotFound, VersionReclaimed
 from omnigraph.lang import SchemaError
+from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.write import ValidationFailed
 from tests.support.effort import examples
 from tests.support.graphs import clean_at_once
@@ -29,6 +30,8 @@ CODES = ("a", "b", "c")
 LINKS = ('["a","b"]', '["b","c"]')
 SEEDS = [int(os.environ["SEED"])] if os.environ.get("SEED") else range(examples(4))
 STEPS = 40
+REFUSALS = InvalidInput, NotFound, AlreadyExists, ValidationFailed, SchemaError, MergeConflicts
+"""Changes that do not apply to a state."""
 
 
 class RandomGraph:
@@ -54,7 +57,7 @@ class RandomGraph:
             *(self.group, self.group, self.overwrite, self.pick, self.revert),
             *(self.delete, self.rename, self.widen, self.optimize, self.delete_branch),
         )
-        with suppress(InvalidInput, NotFound, AlreadyExists, ValidationFailed, SchemaError):
+        with suppress(*REFUSALS):
             self.chance.choice(steps)()
 
     @property

@@ -17,7 +17,7 @@ from omnigraph.cli.options import (
     policy_actor_option,
     policy_option,
 )
-from omnigraph.cli.output import json_requested, print_json, print_table
+from omnigraph.cli.output import count_text, json_requested, print_json, print_table
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., None])
 _HEADERS = ("commit", "time", "actor", "message")
@@ -57,7 +57,7 @@ def history(
     rows = [_entry_row(entry) for entry in found]
     rows += [(f"unknown before {commit_id}",) + ("",) * 5 for commit_id in found.unknown_before]
     headers = (*_HEADERS[:3], "operation", *_HEADERS[3:], "change")
-    print_table(f"{len(found)} changes of {type_name} {id_}", headers, rows)
+    print_table(f"{count_text(len(found), 'change')} of {type_name} {id_}", headers, rows)
 
 
 def _entry_row(entry: HistoryEntry) -> Sequence[str]:
