@@ -267,6 +267,69 @@ def test_a_version_that_a_tag_keeps_stands_for_others(tmp_path):
     assert history.unknown_before == ()
 
 
+def test_a_merge_whose_target_was_cleaned_up_is_not_followed(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA)
+    change(graph, ADD, n="Ada", a=1)
+    graph.branches.create("side")
+    change(graph, AGE, "side", n="Ada", a=7)
+    change(graph, AGE, n="Ada", a=5)
+    merge = graph.merge("side", resolve="source").commit
+    clean_at_once(graph, keep=1)
+    opened = og.open(tmp_path / "g")
+    assert opened.entity_at("Person", "Ada", "side")["age"] == 7
+    history = opened.history("Person", "Ada")
+    assert (listed(history), history.unknown_before) == ([], (merge.id,))
+    assert opened.blame("Person", "Ada")["age"] == og.ValueOrigin(unknown_before=merge.id)
+
+
+def test_a_merge_whose_source_was_cleaned_up_is_listed_itself(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA)
+    added = change(graph, ADD, n="Ada", a=1)
+    graph.branches.create("side")
+    for age in (6, 7):
+        change(graph, AGE, "side", n="Ada", a=age)
+    change(graph, ADD, n="Bob")  # so that the merge writes a version of its own
+    graph.tags.create("before")
+    merge = graph.merge("side", delete_branch=True).commit
+    clean_at_once(graph, keep=1)
+    history = og.open(tmp_path / "g").history("Person", "Ada")
+    assert listed(history) == [(merge.id, "update", 1, 7), (added.id, "insert", None, 1)]
+    assert history.unknown_before == (merge.id,)
+    origins = og.open(tmp_path / "g").blame("Person", "Ada")
+    assert origins["age"] == og.ValueOrigin(unknown_before=merge.id)
+    assert origins["name"].commit_id == added.id
+
+
+def test_entities_of_a_type_that_a_merge_added_have_a_history(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.branches.create("side")
+    graph.schema.apply(SCHEMA + "node Port { code: String @key }", branch="side")
+    added = graph.load({"Port": [{"code": "BGO"}]}, branch="side").commit
+    change(graph, ADD, n="Ada")
+    graph.merge("side", delete_branch=True)
+    opened = og.open(tmp_path / "g")
+    [entry] = opened.history("Port", "BGO")
+    assert (entry.commit, entry.op) == (added, "insert")
+    assert opened.blame("Port", "BGO")["code"].commit_id == added.id
+
+
+def test_a_merge_that_fills_a_new_property_is_listed_itself(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.branches.create("side")
+    wider = SCHEMA.replace("age: I32?", "age: I32?\n  rank: I64 @default(5)")
+    graph.schema.apply(wider, branch="side")
+    added = change(graph, ADD, n="Ada", a=1)
+    merge = graph.merge("side", delete_branch=True).commit
+    opened = og.open(tmp_path / "g")
+    assert opened.entity_at("Person", "Ada")["rank"] == 5
+    history = opened.history("Person", "Ada")
+    assert [(entry.commit.id, entry.changed) for entry in history] == [
+        (merge.id, ["rank"]),
+        (added.id, []),
+    ]
+    assert opened.blame("Person", "Ada")["rank"].commit_id == merge.id
+
+
 def test_the_history_of_a_merged_branch_outlives_it(graph_root):
     options = graph_root.options or None
     graph = og.init(graph_root.uri, SCHEMA, storage_options=options)

@@ -90,7 +90,7 @@ class EntityLog:
             return False
         if not commit.parents or self._footprint(row).overlaps(self._required):
             return True
-        # Types that a merge adds, or a migration rewrites, are in no footprint.
+        # What a merge or a migration writes to a property that is new to a type is in no footprint.
         return self.commit(commit.parents[0]).commit.schema_hash != commit.schema_hash
 
     def _deciding(self, row: CommitRow, *, changed: bool) -> tuple[CommitId, ...]:
