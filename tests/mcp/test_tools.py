@@ -148,6 +148,14 @@ def test_a_mutation_is_a_commit_that_can_be_looked_up(agent, tool):
     assert ages(agent, f"Mia-{tool}") == [41]
 
 
+def test_commits_are_listed_by_pages(agent):
+    commits = [add(agent, f"Ivo-{age}", age)["commit"] for age in range(5)][::-1]
+    first = agent.call("commits_list", limit=2)
+    assert (first["commits"], first["more"]["next_skip"]) == (commits[:2], 2)
+    assert agent.call("commits_list", limit=2, skip=2)["commits"] == commits[2:4]
+    assert "more" not in agent.call("commits_list", limit=1000)
+
+
 def test_a_mutation_is_refused_when_the_branch_has_moved(agent):
     old = add(agent, "Nils", 1)["commit"]["graph_commit_id"]
     add(agent, "Nils", 2)

@@ -27,7 +27,8 @@ _EXAMPLE = {"type": "Person", "id": "ada"}
             name="history",
             description="List the commits that changed an entity, with it before and after.",
             arguments=tool_arguments.HistoryArguments,
-            adapter="history",
+            pages="changes",
+            adapter="limited_list",
         ),
     ),
 )
