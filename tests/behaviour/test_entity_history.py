@@ -1,10 +1,13 @@
 """The history and blame of an entity: embedded and served, on a disk and in a bucket."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 import omnigraph as og
 from omnigraph.catalog import TypeKind
 from omnigraph.changes.model import EntityImage
+from omnigraph.commit import publish
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.graph import import_archive
 from tests.behaviour.test_earlier_releases import FIXTURES, RELEASES, unpack
@@ -328,6 +331,27 @@ def test_a_merge_that_fills_a_new_property_is_listed_itself(tmp_path):
         (added.id, []),
     ]
     assert opened.blame("Person", "Ada")["rank"].commit_id == merge.id
+
+
+def test_a_clock_that_is_ahead_repeats_and_hides_nothing(tmp_path, monkeypatch):
+    graph = og.init(tmp_path / "g", SCHEMA)
+    added = change(graph, ADD, n="Ada", a=1)
+    for name in ("one", "two"):
+        graph.branches.create(name)
+    ahead = datetime.now(UTC) + timedelta(days=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(publish, "_commit_time", lambda *_: ahead)
+        there = change(graph, SCORE, "one", n="Ada", s=0.5)
+    graph.merge("one", into="two")
+    here = change(graph, AGE, "two", n="Ada", a=2)
+    change(graph, ADD, n="Bob")
+    graph.merge("one")
+    graph.merge("two")
+    history = graph.history("Person", "Ada")
+    assert {entry.commit.id for entry in history} == {added.id, there.id, here.id}
+    assert len(history) == 3
+    origins = {name: o.commit_id for name, o in graph.blame("Person", "Ada").items()}
+    assert (origins["score"], origins["age"], origins["name"]) == (there.id, here.id, added.id)
 
 
 def test_the_history_of_a_merged_branch_outlives_it(graph_root):

@@ -35,9 +35,9 @@ class EntityLog:
     """
 
     def __init__(self, log: CommitLog, type_key: TypeKey, id_: str) -> None:
-        self.versions: defaultdict[CommitId, list[DatasetEntry]] = defaultdict(list)
+        self.versions: defaultdict[CommitId | None, list[DatasetEntry]] = defaultdict(list)
         self._log = log
-        self._type_key = type_key
+        self.type_key = type_key
         changed = frozenset({hash_key(type_key, "id", id_)})
         self._required = Requirements(changed, key_types=frozenset({type_key}))
         self._existence = hash_key(type_key, "exists", id_)
@@ -113,7 +113,7 @@ class EntityLog:
 
     def _read_page(self, page: HistoryPage) -> None:
         """Read the versions of the type, and the footprints of the commits that published them."""
-        type_id, incarnation = self._type_key
+        type_id, incarnation = self.type_key
         matches = pc.and_(
             pc.equal(page.table["stable_table_id"], pa.scalar(type_id, pa.uint64())),
             pc.equal(page.table["table_incarnation_id"], pa.scalar(incarnation, pa.uint64())),

@@ -20,7 +20,7 @@ from omnigraph.commit.model import CommitId, DatasetEntry, Snapshot, VersionStat
 from omnigraph.commit.snapshot import apply_scope_to_schema
 from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import VersionReclaimed
-from omnigraph.storage.layout import version_file
+from omnigraph.storage.layout import dataset_path, version_file
 from omnigraph.types.arrow import Mask
 
 
@@ -86,8 +86,8 @@ class EntityReader:
             VersionReclaimed: all versions that show it were cleaned up, or the type is not visible.
         """
         origin = self.log.origin(commit_id)
-        entries = [] if origin is None else self.log.versions[origin]
-        if not all(entry.rows for entry in entries) or not entries:
+        entries = self.log.versions.get(origin, ())
+        if not entries or not all(entry.rows for entry in entries):
             return None
         schema_hash = self.log.commit(commit_id).commit.schema_hash
         type_ = self._type_in(schema_hash)
@@ -98,7 +98,7 @@ class EntityReader:
             return self._read(entries[-1], type_, schema_hash)
         except VersionReclaimed:
             for entry in reversed(entries):
-                if self._path_of(entry) in self._kept_versions:
+                if version_file(entry.physical) in self._kept_versions:
                     return self._read(entry, type_, schema_hash)
             raise
 
@@ -119,9 +119,7 @@ class EntityReader:
 
     @cached_property
     def _kept_versions(self) -> frozenset[str]:
-        """The paths of the versions that cleanup has not removed; read after one is missing."""
-        folder = self._path_of(next(iter(self.log.versions.values()))[0]).rpartition("/")[0]
-        return frozenset(info.path for info in self._manifest.objects.list(folder))
-
-    def _path_of(self, entry: DatasetEntry) -> str:
-        return f"{entry.path(self._type.entity)}/{version_file(entry.physical)}"
+        """The files of versions that cleanup has not removed; listed once one is missing."""
+        folder = dataset_path(self._type.kind, *self.log.type_key)
+        stored = self._manifest.objects.list(f"{folder}/_versions")
+        return frozenset(info.path.removeprefix(f"{folder}/") for info in stored)
