@@ -6,7 +6,10 @@ from omnigraph.changes import ChangeFeedGap as ChangeFeedGap
 from omnigraph.changes import ChangeSchemaBoundary as ChangeSchemaBoundary
 from omnigraph.changes import CommitHasNoParent as CommitHasNoParent
 from omnigraph.changes import CursorRejected as CursorRejected
+from omnigraph.changes import EntityHistory as EntityHistory
+from omnigraph.changes import HistoryEntry as HistoryEntry
 from omnigraph.changes import Limits as Limits
+from omnigraph.changes import ValueOrigin as ValueOrigin
 from omnigraph.commit import Commit as Commit
 from omnigraph.commit import Snapshot as Snapshot
 from omnigraph.errors import AlreadyExists as AlreadyExists

@@ -72,6 +72,8 @@ CALLS = {
     "Graph.stream": (lambda g: g.stream(READ, at="draft"), [("read", "draft", None)]),
     "Graph.explain": (lambda g: g.explain(READ, at="v1"), [("read", "main", None)]),
     "Graph.entity_at": (lambda g: g.entity_at("Person", "ada"), [("read", "main", None)]),
+    "Graph.history": (lambda g: g.history("Person", "ada"), [("read", "main", None)]),
+    "Graph.blame": (lambda g: g.blame("Person", "ada", "draft"), [("read", "draft", None)]),
     "Graph.blob": (lambda g: g.blob("Person", "ada", "photo"), [("read", "main", None)]),
     "Graph.diff": (
         lambda g: list(g.diff("main", "draft")),

@@ -163,6 +163,9 @@ def surfaces(graph, folder):
     snapshot = graph.snapshot()
     yield "snapshot", repr(snapshot) + repr(list(snapshot.entries()))
     yield "entity", repr(graph.entity_at("Person", "ada"))
+    for type_name, id_ in (("Person", "ada"), ("Knows", "k")):
+        yield "history", repr(graph.history(type_name, id_))
+        yield "blame", repr(graph.blame(type_name, id_))
     yield "diff", [change.to_json() for change in graph.diff(first, "main")]
     yield "schema diff", repr(graph.schema.diff(first, "main"))
     yield "indexes", [status.to_json() for status in graph.indexes.status()]
@@ -216,6 +219,39 @@ def test_changes_of_hidden_properties_and_types_are_no_changes(made):
     assert [len(page.changes) for page in map(ada.commits.changes, ids(ada))] == [3, 0, 0, 1]
 
 
+def test_history_has_no_changes_of_hidden_properties(made):
+    ada, root = made.as_actor("act-ada"), made.as_actor("act-root")
+    assert [entry.op for entry in root.history("Person", "ada")] == ["update", "insert"]
+    [entry] = ada.history("Person", "ada")
+    assert entry.after.properties == {"city": "Cork", "name": "ada"}
+    assert entry.commit == ada.commits.get(entry.commit.id)
+    assert entry.commit.counts == {}
+    origins = ada.blame("Person", "ada")
+    assert {name: origin.commit_id for name, origin in origins.items()} == {
+        "city": entry.commit.id,
+        "name": entry.commit.id,
+    }
+
+
+def test_history_ends_where_the_type_was_not_visible(tmp_path):
+    schema = "node Person { name: String @key  city: String? }"
+    place = tmp_path / "g"
+    graph = og.init(place, schema)
+    graph.load({"Person": [{"name": "ada", "city": "Cork"}]})
+    wider = "node Person { name: String @key  city: String?  wage987: I64? }"
+    applied = graph.schema.apply(wider).commit
+    moved = graph.mutate('query m() { update Person set { city: "Rome" } where name = "ada" }')
+    policy = POLICY.replace("[wage987, memo987, scan987]", "[wage987]")
+    ada = og.open(place, policy=policy, actor="act-ada")
+    history = ada.history("Person", "ada")
+    assert [entry.commit.id for entry in history] == [moved.commit.id]
+    assert history[0].before.properties == {"city": "Cork", "name": "ada"}
+    assert history.unknown_before == (applied.id,)
+    origins = ada.blame("Person", "ada")
+    assert origins["city"].commit_id == moved.commit.id
+    assert origins["name"] == og.ValueOrigin(unknown_before=applied.id)
+
+
 def ids(graph):
     return [commit.id for commit in reversed(graph.commits.list()) if commit.parents]
 
@@ -225,6 +261,8 @@ def ids(graph):
     [
         (lambda g: g.entity_at("Vault987", "v987"), "unknown_type"),
         (lambda g: g.entity_at("Holds987", "h987"), "unknown_type"),
+        (lambda g: g.history("Vault987", "v987"), "unknown_type"),
+        (lambda g: g.blame("Holds987", "h987"), "unknown_type"),
         (lambda g: g.blob("Person", "ada", "scan987"), "unknown_property"),
         (lambda g: g.blob("Vault987", "v987", "scan987"), "unknown_type"),
         (lambda g: g.diff("draft", "main", types=["Vault987"]), "unknown_type"),

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import omnigraph.graph as og
+from tests.support.graphs import clean_at_once
 from tests.support.program import HARBOUR, omnigraph, omnigraph_on_terminal
 
 REFIT = "query refit($to: F32) { update Ship set { draught: $to } where imo = 9074729 }"
@@ -54,6 +55,66 @@ def test_difference_is_shown_entity_by_entity(uri):
     assert (ran.code, ran.err) == (0, "")
     assert re.sub("[0-9A-Z]{26}", "ID", ran.out) == DIFF
     assert omnigraph("diff", "--store", uri, "start", "main").out == ran.out
+
+
+HISTORY = (
+    "2 changes of Ship 9074729\n"
+    "  ID  TIME  act-ada  mutation    update draught: 6.25 -> 7.5\n"
+    '  ID  TIME           load        insert built: "1994-03-12", draught: 6.25, flags: ["NO"], '
+    'imo: 9074729, kind: "ferry", label: "Aurora"\n'
+)
+BLAME = """\
+Ship 9074729
+  built    ID  TIME
+  draught  ID  TIME  act-ada
+  flags    ID  TIME
+  imo      ID  TIME
+  kind     ID  TIME
+  label    ID  TIME
+"""
+
+
+def plain(text):
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", re.sub("[0-9A-Z]{26}", "ID", text))
+
+
+def test_history_of_an_entity_is_a_table(uri):
+    ran = omnigraph("history", uri, "Ship", "9074729")
+    assert (ran.code, ran.err, plain(ran.out)) == (0, "", HISTORY)
+    assert omnigraph("history", "--store", uri, "Ship", "9074729").out == ran.out
+    start = omnigraph("history", uri, "Ship", "9074729", "--at", "start")
+    assert plain(start.out).splitlines()[0] == "1 change of Ship 9074729"
+    assert (
+        ran_json("history", uri, "Ship", "9074729", "--limit", "1")["changes"][0]["op"] == "update"
+    )
+
+
+def test_blame_of_an_entity_is_a_table(uri):
+    ran = omnigraph("blame", uri, "Ship", "9074729")
+    assert (ran.code, ran.err, plain(ran.out)) == (0, "", BLAME)
+    values = ran_json("blame", uri, "node:Ship", "9074729")["values"]
+    assert [values[name]["actor_id"] for name in ("imo", "draught")] == [None, "act-ada"]
+    gone = omnigraph("blame", uri, "Port", "DOV")
+    assert (gone.code, gone.err) == (1, "error[entity_not_found]: node Port 'DOV' does not exist\n")
+
+
+def test_versions_that_were_cleaned_up_are_shown_as_unknown(tmp_path):
+    graph = og.init(tmp_path / "g", "node Ship { name: String @key  tons: I64? }")
+    for tons in (1, 2, 3):
+        graph.load({"Ship": [{"name": "Aurora", "tons": tons}]})
+    clean_at_once(graph, keep=2)
+    oldest = graph.commits.list(limit=2)[1].id
+    history = omnigraph("history", graph.uri, "Ship", "Aurora").out.splitlines()
+    assert [line.strip() for line in history[2:]] == [f"unknown before {oldest}"]
+    [name, _] = omnigraph("blame", graph.uri, "Ship", "Aurora").out.splitlines()[1:]
+    assert name.split("  ")[1:] == ["name", f"unknown before {oldest}"]
+
+
+def test_history_needs_a_graph_and_an_entity(uri):
+    for words in (("history", uri, "Ship"), ("blame", "Ship", "9074729")):
+        ran = omnigraph(*words)
+        assert ran.code == 2
+        assert f"pass a graph and an entity: omnigraph {words[0]} GRAPH TYPE ID" in ran.err
 
 
 def test_difference_has_colours_on_a_terminal_only(uri):

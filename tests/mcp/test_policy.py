@@ -39,6 +39,8 @@ READING = {
     "commits_list",
     "commits_get",
     "diff",
+    "history",
+    "blame",
 }
 
 

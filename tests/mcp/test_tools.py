@@ -18,6 +18,8 @@ TOOLS = {
     "commits_list",
     "commits_get",
     "diff",
+    "history",
+    "blame",
     "propose_change",
     "mutate",
     "change",
@@ -146,6 +148,14 @@ def test_a_mutation_is_a_commit_that_can_be_looked_up(agent, tool):
     assert ages(agent, f"Mia-{tool}") == [41]
 
 
+def test_commits_are_listed_by_pages(agent):
+    commits = [add(agent, f"Ivo-{age}", age)["commit"] for age in range(5)][::-1]
+    first = agent.call("commits_list", limit=2)
+    assert (first["commits"], first["more"]["next_skip"]) == (commits[:2], 2)
+    assert agent.call("commits_list", limit=2, skip=2)["commits"] == commits[2:4]
+    assert "more" not in agent.call("commits_list", limit=1000)
+
+
 def test_a_mutation_is_refused_when_the_branch_has_moved(agent):
     old = add(agent, "Nils", 1)["commit"]["graph_commit_id"]
     add(agent, "Nils", 2)
@@ -254,6 +264,22 @@ def test_branches_are_made_listed_merged_and_deleted(agent):
     assert ages(agent, "Sven") == [3]
     assert agent.call("branches_delete", name="life")["name"] == "life"
     assert "life" not in agent.call("branches_list")["branches"]
+
+
+def test_history_and_blame_name_the_commits_of_an_entity(agent):
+    commits = [add(agent, "Hedda", age)["commit"] for age in (1, 2, 3)]
+    entity = {"type": "Person", "id": "Hedda"}
+    whole = agent.call("history", **entity)
+    assert [entry["commit"] for entry in whole["changes"]] == commits[::-1]
+    assert whole["changes"][0]["after"]["properties"]["age"] == 3
+    assert (whole["unknown_before"], "more" in whole) == ([], False)
+    first = agent.call("history", **entity, limit=1)
+    assert (first["changes"], first["more"]["next_skip"]) == (whole["changes"][:1], 1)
+    rest = agent.call("history", **entity, limit=2, skip=1)
+    assert (rest["changes"], "more" in rest) == (whole["changes"][1:], False)
+    then = agent.call("blame", **entity, snapshot=commits[1]["graph_commit_id"])["values"]
+    assert then["age"]["graph_commit_id"] == commits[1]["graph_commit_id"]
+    assert then["name"]["graph_commit_id"] == commits[0]["graph_commit_id"]
 
 
 def test_diff_tells_before_and_after_by_pages(agent):

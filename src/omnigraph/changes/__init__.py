@@ -2,12 +2,13 @@
 
 Per type, the rows that differ between two snapshots are found by comparing the files of both
 versions (`type_delta`), and returned as entities before and after (`diff`). `commit_changes` lists
-what one commit changed, `feed` what happened on a branch since a cursor, and `baseline` returns a
-state to start from. Cost follows the size of the change; rows that only moved to other files did
-not change.
+what one commit changed, `entity_history` which commits changed one entity, `feed` what happened on
+a branch since a cursor, and `baseline` returns a state to start from. Cost follows the size of the
+change; rows that only moved to other files did not change.
 """
 
 from omnigraph.changes.commit_changes import ChangeBlock, Limits
+from omnigraph.changes.entity_model import EntityHistory, HistoryEntry, ValueOrigin
 from omnigraph.changes.errors import (
     ChangeFeedGap,
     ChangeSchemaBoundary,
@@ -24,6 +25,9 @@ __all__ = [
     "ChangeSchemaBoundary",
     "CommitHasNoParent",
     "CursorRejected",
+    "EntityHistory",
     "EntityImage",
+    "HistoryEntry",
     "Limits",
+    "ValueOrigin",
 ]

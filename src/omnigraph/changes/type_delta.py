@@ -152,6 +152,15 @@ def _drop_equal(delta: TypeDelta, old: AcceptedType, new: AcceptedType) -> TypeD
 def same_rows(before: pa.Table, after: pa.Table, old: AcceptedType, new: AcceptedType) -> Mask:
     """Return row by row whether two entities are the same; a property one type lacks is null."""
     mask = np.ones(before.num_rows, np.bool_)
+    for _, same in same_columns(before, after, old, new):
+        mask &= same
+    return mask
+
+
+def same_columns(
+    before: pa.Table, after: pa.Table, old: AcceptedType, new: AcceptedType
+) -> Iterator[tuple[str, Mask]]:
+    """Yield the ends and properties of the new type, and row by row whether they are the same."""
     former = {id_: name for name, id_ in old.property_ids.items()}
     pairs = [(former.get(id_), name) for name, id_ in new.property_ids.items()]
     ends = ("src", "dst") if new.kind is TypeKind.EDGE else ()
@@ -160,8 +169,7 @@ def same_rows(before: pa.Table, after: pa.Table, old: AcceptedType, new: Accepte
         left = pa.nulls(before.num_rows, right.type) if one is None else before[one]
         if left.type != right.type:
             left = pc.cast(left, right.type)
-        mask &= same_values(left, right)
-    return mask
+        yield other, same_values(left, right)
 
 
 def _drop_rows(rows: pa.Table, places: np.ndarray) -> pa.Table:

@@ -30,6 +30,8 @@ COMMAND_GROUPS = {
         "tag",
         "commit",
         "diff",
+        "history",
+        "blame",
         "changes",
         "snapshot",
     ),
@@ -65,6 +67,7 @@ COMMAND_GROUPS = {
 COMMANDS = tuple(name for names in COMMAND_GROUPS.values() for name in names)
 """Each command is in the module of `cli.commands` of the same name unless listed in `_MODULES`."""
 _MODULES = {
+    "blame": "history",
     "cherry_pick": "merge",
     "cleanup": "maintenance",
     "completion": "version",

@@ -85,6 +85,18 @@ def _change_lines(change: Change) -> Iterator[str]:
                 yield click.style(f"  {sign} {name}: {_value(_values(side)[name])}", fg=colour)
 
 
+def change_text(change: Change) -> str:
+    """Return a change on one line: what happened, and the values."""
+    old, new = (None if side is None else _values(side) for side in (change.before, change.after))
+    image = change.after or change.before
+    assert image is not None, "a change has at least one image"
+    parts = []
+    for name in _shown_properties(change, image):
+        sides = [_value(values[name]) for values in (old, new) if values is not None]
+        parts.append(f"{name}: {' -> '.join(sides)}")
+    return f"{change.op} {', '.join(parts)}".rstrip()
+
+
 def _shown_properties(change: Change, image: EntityImage) -> Sequence[str]:
     """Return the properties to print: those an update changed, else those that are not null."""
     if change.op is ChangeOp.UPDATE:

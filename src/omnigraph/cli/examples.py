@@ -17,6 +17,8 @@ analyze components | ./my-graph --edges Cites --into Paper.component
 analyze degrees | ./my-graph --edges Cites --into Paper.citations --direction in
 analyze labels | ./my-graph --edges Cites --into Paper.community
 analyze pagerank | ./my-graph --edges Cites --into Paper.rank --iterations 30
+blame | ./my-graph Paper p1
+blame | ./my-graph Paper p1 --at v1 --json
 blob | get --store ./my-graph node Paper p1 pdf --out p1.pdf
 blob clear | --store ./my-graph node Paper p1 pdf
 blob get | --store ./my-graph node Paper p1 pdf --out p1.pdf
@@ -66,6 +68,8 @@ fmt | schema.pg queries
 fmt | --check .
 graphs | list --server https://graphs.example.com
 graphs list | --server https://graphs.example.com
+history | ./my-graph Paper p1
+history | ./my-graph edge:Cites c1 --at review --limit 20 --json
 import | my-graph.gz ./restored-graph
 index | build ./my-graph
 index build | ./my-graph --branch main

@@ -59,13 +59,21 @@ class CommitLog(Mapping[CommitId, CommitRow]):
     """The commits in some lineages; a commit is looked up in the newest pages first.
 
     `first_page` is the page of the first lineage to begin with: newer commits are not found.
+    `footprints` decides by its ID whether the pages of a lineage have the footprints of commits.
     """
 
-    def __init__(self, states: Iterable[LineageState], first_page: int = 0) -> None:
+    def __init__(
+        self,
+        states: Iterable[LineageState],
+        first_page: int = 0,
+        *,
+        footprints: Callable[[str | None], bool] = lambda _: False,
+    ) -> None:
         self.pages: list[HistoryPage] = []
         self._commits: dict[CommitId, CommitRow] = {}
         self._states = iter(states)
         self._first_page = first_page
+        self._footprints = footprints
         self._readers: list[_LineageReader] = []
 
     def __getitem__(self, commit_id: CommitId) -> CommitRow:
@@ -101,7 +109,8 @@ class CommitLog(Mapping[CommitId, CommitRow]):
         unread = [reader for reader in self._readers if reader.pages]
         if not unread:
             return False
-        page = max(unread, key=lambda reader: reader.newest).read()
+        reader = max(unread, key=lambda reader: reader.newest)
+        page = reader.read(footprints=self._footprints(reader.state.lineage.lineage_id))
         self.pages.append(page)
         for commit_id, row in page.commits.items():
             self._commits.setdefault(commit_id, row)
@@ -116,8 +125,9 @@ class _LineageReader:
         self.pages = pages
         self.newest = state.head.created_at or datetime.max.replace(tzinfo=UTC)
 
-    def read(self) -> HistoryPage:
-        page = HistoryPage(self.state, self.state.read_page(self.pages.pop(0)))
+    def read(self, *, footprints: bool) -> HistoryPage:
+        table = self.state.read_page(self.pages.pop(0), footprints=footprints)
+        page = HistoryPage(self.state, table)
         self.newest = min(
             (row.commit.created_at for row in page.own_commits()), default=self.newest
         )
@@ -132,13 +142,13 @@ def newest_first(commits: Mapping[CommitId, CommitRow], start: CommitId) -> Iter
     if start not in commits:
         raise GraphCorrupt(f"commit {start} is missing from the history")
     counts = _ChildCounts(commits, start)
-    ready = [(_newest_first_key(commits[start].commit), start)]
+    ready = [(newest_first_key(commits[start].commit), start)]
     while ready:
         _, commit_id = heapq.heappop(ready)
         commit = commits[commit_id].commit
         yield commit
         for parent in counts.release_parents(commit):
-            heapq.heappush(ready, (_newest_first_key(commits[parent].commit), parent))
+            heapq.heappush(ready, (newest_first_key(commits[parent].commit), parent))
 
 
 class _ChildCounts:
@@ -171,7 +181,7 @@ class _ChildCounts:
                 self._counts[parent] += 1
 
 
-def _newest_first_key(commit: Commit) -> tuple[int, str]:
+def newest_first_key(commit: Commit) -> tuple[int, str]:
     """Return a key that sorts the newest first; IDs are time-ordered, so they are complemented."""
     return (
         -int(commit.created_at.timestamp() * 1e6),

@@ -148,9 +148,9 @@ class LineageState:
                 pages += [[part] for part in whole.split()]
         return [*pages, page] if page else pages
 
-    def read_page(self, page: HistoryRange) -> pa.Table:
-        """Return the rows of a page without footprints, the oldest first."""
-        return self.lineage.read_page(self.handle, page)
+    def read_page(self, page: HistoryRange, *, footprints: bool = False) -> pa.Table:
+        """Return the rows of a page, the oldest first; footprints only where they are needed."""
+        return self.lineage.read_page(self.handle, page, footprints=footprints)
 
     def rows_after(self, version: int, *, footprints: bool = False) -> list[dict[str, Any]]:
         """Return the rows written after a version of this lineage, and some older ones.
@@ -470,7 +470,7 @@ class Lineage:
         *,
         footprints: bool = False,
     ) -> pa.Table:
-        """Return the rows of a page; without footprints they are cached."""
+        """Return the rows of a page; they are cached."""
         ranges = self.read_ranges(handle, page, footprints=footprints)
         return pa.concat_tables(table for _, table in ranges)
 
@@ -497,17 +497,20 @@ class Lineage:
             for part in missing:
                 table, rows = rows.slice(0, part.count), rows.slice(part.count)
                 tables[part.key] = table
-                if not footprints:
-                    self._pages.put(part.key, table)
-                elif part.is_whole:
+                if footprints and part.is_whole:
                     self._written.put(part.fragment.fragment_id, table)
+                else:
+                    self._pages.put(part.key, table)
         return [(part, tables[part.key]) for part in parts]
 
     def _cached_rows(self, part: FragmentRange, columns: list[str]) -> pa.Table | None:
         written = self._written.get(part.fragment.fragment_id)
         if written is not None and not part.fragment.num_deletions:
             return written.select(columns).slice(part.start, part.count)
-        return None if FOOTPRINT in columns else self._pages.get(part.key)
+        page = self._pages.get(part.key)
+        if page is None or not set(columns) <= set(page.column_names):
+            return None
+        return page.select(columns)
 
     def _rows_of(self, fragment: Any) -> pa.Table:  # noqa: ANN401 - a Lance fragment
         written = self._written.get(fragment.fragment_id)

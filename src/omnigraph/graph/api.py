@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import omnigraph.pipeline as spark
 from omnigraph.changes.diff import diff
+from omnigraph.changes.entity_history import read_blame, read_entity_history
+from omnigraph.changes.entity_model import EntityHistory, ValueOrigin
 from omnigraph.changes.model import Change, ChangeFilter, check_filter_types
 from omnigraph.commit.graph_creation import create_graph, open_graph
 from omnigraph.commit.manifest import Manifest
@@ -232,6 +234,16 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         self, type_name: str, id: str, at: SnapshotRef | None = None
     ) -> dict[str, Any] | None:
         return read_entity(self._manifest, self.snapshot(at), type_name, id)
+
+    def history(
+        self, type_name: str, id: str, at: SnapshotRef | None = None, *, limit: int | None = None
+    ) -> EntityHistory:
+        return read_entity_history(self._manifest, self.snapshot(at), type_name, id, limit)
+
+    def blame(
+        self, type_name: str, id: str, at: SnapshotRef | None = None
+    ) -> Mapping[str, ValueOrigin]:
+        return read_blame(self._manifest, self.snapshot(at), type_name, id)
 
     def blob(self, type_name: str, id: str, property: str, at: SnapshotRef | None = None) -> Blob:
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)

@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, o
 from omnigraph.catalog import Catalog, MigrationPlan
 from omnigraph.changes.baseline import Baseline
 from omnigraph.changes.commit_changes import CommitChangesPage, Limits
+from omnigraph.changes.entity_model import EntityHistory, ValueOrigin
 from omnigraph.changes.feed import FeedPage, FeedRequest
 from omnigraph.changes.model import Change, ChangeFilter, parse_change_filter
 from omnigraph.commit.manifest import unknown_branch_error
@@ -388,6 +389,26 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         self, type_name: str, id: str, at: _StateT | None = None
     ) -> dict[str, Any] | None:
         """Return one entity of a state, or None when it does not exist there."""
+
+    @abstractmethod
+    def history(
+        self, type_name: str, id: str, at: _StateT | None = None, *, limit: int | None = None
+    ) -> EntityHistory:
+        """Return the commits up to a state that changed an entity, newest first.
+
+        Each has the entity before and after, by the names its schema had. An entity that was
+        deleted has a history, too, while its type exists. Where cleanup removed older versions,
+        the answer names the commits before which it is unknown.
+        """
+
+    @abstractmethod
+    def blame(
+        self, type_name: str, id: str, at: _StateT | None = None
+    ) -> Mapping[str, ValueOrigin]:
+        """Return the commit that last set each property of an entity of a state.
+
+        Of an edge, also the commits that set its ends, as `src` and `dst`.
+        """
 
     @abstractmethod
     def blob(self, type_name: str, id: str, property: str, at: _StateT | None = None) -> Blob:

@@ -161,6 +161,15 @@ def _diff(
     return with_page({"from": call.from_, "to": call.to, "changes": changes}, "changes", call)
 
 
+def _limited_list(
+    operation: AnyOperation, session: GraphSession, call: arguments.PagedArguments
+) -> dict[str, Any]:
+    """Return a list up to the end of the page, and one more item to know whether it goes on."""
+    request = to_request(operation, call)
+    request.limit = call.skip + call.limit + 1
+    return to_json_value(operation(session, request))
+
+
 def _propose(
     operation: AnyOperation, session: GraphSession, call: arguments.ProposeArguments
 ) -> dict[str, Any]:
@@ -195,6 +204,7 @@ ADAPTERS: Mapping[str, ToolAdapter] = {
     "branches_delete": _delete_branch,
     "merge": _merge,
     "diff": _diff,
+    "limited_list": _limited_list,
     "propose_change": _propose,
 }
 """Tools whose request or answer differs from that of the operation."""

@@ -63,7 +63,10 @@ class CommitGraph:
             state = state or manifest.lineage(snapshot.lineage_id).state()
             history = tuple(manifest.history_states(state))
             states |= {holder.lineage.lineage_id: holder for holder in history}
-        return cls(manifest, CommitLog(states.values()), history)
+        held = {holder.lineage.lineage_id for holder in history}
+        # What the target lacks may be copied to it, with footprints.
+        log = CommitLog(states.values(), footprints=lambda id_: id_ not in held)
+        return cls(manifest, log, history)
 
     def divergence(self, one: CommitId, other: CommitId) -> Divergence:
         """Return the best common ancestors of two commits, and what only one of them has."""

@@ -142,3 +142,23 @@ def test_schema_row_of_a_new_lineage_is_the_one_it_came_from(graph):
     ]
     main, side = (state.row(key) for state in states)
     assert main == side
+
+
+def test_merge_copies_footprints_with_the_commits_it_brings(tmp_path):
+    graph = og.init(tmp_path / "g", "node Note { key: String @key  text: String? }")
+    graph.load({"Note": [{"key": "n"}]})
+    side = graph.branches.create("side")
+    for text_ in ("one", "two"):
+        graph.load({"Note": [{"key": "n", "text": text_}]}, branch="side")
+    stored = footprints(graph, side.lineage_id)
+    og.open(tmp_path / "g").merge("side", delete_branch=True)
+    assert len(stored) == 2
+    assert all(stored.values())
+    assert stored.items() <= footprints(graph, None).items()
+
+
+def footprints(graph, lineage_id):
+    """Return the footprints of the commits in a lineage."""
+    state = graph._manifest.lineage(lineage_id).state()
+    rows = (found.row for found in state.rows("object_type = 'graph_commit'", footprints=True))
+    return {row["object_id"]: row["footprint"] for row in rows}

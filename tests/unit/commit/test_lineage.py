@@ -221,3 +221,27 @@ def test_lineage_that_lacks_a_file_is_corrupt(graph, tmp_path):
         file.unlink()
     with pytest.raises(GraphCorrupt, match="a file of __manifest is missing"):
         og.open(graph.uri)
+
+
+def test_pages_are_read_once_with_and_without_footprints(tmp_path, monkeypatch):
+    graph = og.init(tmp_path / "g", "node Note { key: String @key }")
+    for number in range(5):
+        graph.load({"Note": [{"key": str(number)}]})
+    state, reads = og.open(tmp_path / "g")._manifest.main.state(), []
+    plain = module.check_file_checksums
+
+    def noting(*arguments):
+        reads.append(arguments)
+        return plain(*arguments)
+
+    monkeypatch.setattr(module, "check_file_checksums", noting)
+    pages = state.pages()
+    without = [state.read_page(page) for page in pages]
+    assert len(reads) == len(pages)
+    whole = [state.read_page(page, footprints=True) for page in pages]
+    assert len(reads) == 2 * len(pages)
+    assert [table.drop_columns(["footprint"]) for table in whole] == without
+    assert [state.read_page(page) for page in pages] == without
+    assert [state.read_page(page, footprints=True) for page in pages] == whole
+    assert len(reads) == 2 * len(pages)
+    assert any(footprint for table in whole for footprint in table["footprint"].to_pylist())

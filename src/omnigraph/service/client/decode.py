@@ -10,6 +10,7 @@ from typing import Any
 
 from omnigraph.catalog import Catalog, IncarnationId, MigrationPlan, TypeId, TypeKind, read_catalog
 from omnigraph.changes.commit_changes import ChangeBlock, CommitChangesPage, EntityChange
+from omnigraph.changes.entity_model import EntityHistory, HistoryEntry, ValueOrigin
 from omnigraph.changes.feed import FeedPage
 from omnigraph.changes.model import Change, ChangeOp, EntityImage
 from omnigraph.commit.model import Branch, Commit, CommitId, Counts, DatasetEntry, Tag
@@ -109,6 +110,34 @@ def read_image(facts: JsonObject | None) -> EntityImage | None:
 def read_change(facts: JsonObject) -> Change:
     """Read the change of an entity."""
     return Change(type=facts["type"], **_change_members(facts))
+
+
+def read_history(facts: JsonObject) -> EntityHistory:
+    """Read the history of an entity."""
+    changes = (
+        HistoryEntry(
+            type=one["type"], commit=Commit.from_json(one["commit"]), **_change_members(one)
+        )
+        for one in facts["changes"]
+    )
+    return EntityHistory(
+        changes=tuple(changes),
+        unknown_before=tuple(CommitId(id_) for id_ in facts["unknown_before"]),
+    )
+
+
+def read_origins(facts: JsonObject) -> dict[str, ValueOrigin]:
+    """Read the origins of the values of an entity."""
+    return {
+        name: ValueOrigin(
+            commit_id=origin["graph_commit_id"],
+            actor=origin["actor_id"],
+            created_at=None if origin["created_at"] is None else read_instant(origin["created_at"]),
+            message=origin["message"],
+            unknown_before=origin["unknown_before"],
+        )
+        for name, origin in facts["values"].items()
+    }
 
 
 def _entity_change(facts: JsonObject) -> EntityChange:

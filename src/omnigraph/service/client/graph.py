@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
+from omnigraph.changes.entity_model import EntityHistory, ValueOrigin
 from omnigraph.changes.model import Change, ChangeFilter
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.embed.config import VectorsFrom
@@ -28,10 +29,12 @@ from omnigraph.service.client.decode import (
     RemoteSnapshot,
     read_change,
     read_explanation,
+    read_history,
     read_instant,
     read_load,
     read_merge,
     read_mutation,
+    read_origins,
 )
 from omnigraph.service.client.resources import (
     RemoteAddress,
@@ -50,6 +53,7 @@ from omnigraph.service.client.transport import RemoteCall
 from omnigraph.service.client.uploads import Upload, plain_value, to_upload
 from omnigraph.service.operations.branches import merge_branches
 from omnigraph.service.operations.changes import diff
+from omnigraph.service.operations.entity_history import blame, history
 from omnigraph.service.operations.maintenance import list_recoveries
 from omnigraph.service.operations.mutations import (
     cherry_pick,
@@ -126,6 +130,19 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         request = wire.EntityQuery(type=type_name, id=id, **self._context.state(at))
         properties: dict[str, Any] | None = self._context.call(entity, request).entity
         return properties
+
+    def history(
+        self, type_name: str, id: str, at: RemoteTarget | None = None, *, limit: int | None = None
+    ) -> EntityHistory:
+        state = self._context.state(at)
+        request = wire.EntityHistoryQuery(type=type_name, id=id, limit=limit, **state)
+        return read_history(members(self._context.call(history, request)))
+
+    def blame(
+        self, type_name: str, id: str, at: RemoteTarget | None = None
+    ) -> Mapping[str, ValueOrigin]:
+        request = wire.EntityQuery(type=type_name, id=id, **self._context.state(at))
+        return read_origins(members(self._context.call(blame, request)))
 
     def blob(self, type_name: str, id: str, property: str, at: RemoteTarget | None = None) -> Blob:
         snapshot = self.snapshot(at)

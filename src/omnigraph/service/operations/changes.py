@@ -36,6 +36,7 @@ _CHANGE_ERRORS = (400, 404, 409, 410, 413, 500, 503)
             description="List the commits of a branch, newest first.",
             arguments=tool_arguments.BranchArguments,
             pages="commits",
+            adapter="limited_list",
         ),
     ),
 )

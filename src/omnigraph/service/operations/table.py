@@ -8,6 +8,7 @@ from omnigraph.service.operations import (
     blobs,
     branches,
     changes,
+    entity_history,
     maintenance,
     mutations,
     proposals,
@@ -31,6 +32,7 @@ OPERATIONS: tuple[AnyOperation, ...] = tuple(
         proposals,
         branches,
         changes,
+        entity_history,
         blobs,
         maintenance,
     )

@@ -17,6 +17,12 @@ BranchField: TypeAlias = Annotated[str | None, Meta(description="Branch; main by
 StateField: TypeAlias = Annotated[
     str | None, Meta(description="Commit ID, tag or time to read, in place of a branch.")
 ]
+TypeField: TypeAlias = Annotated[
+    str, Meta(description="Type of the entity; `node:T` or `edge:T` if a name means both.")
+]
+EntityIdField: TypeAlias = Annotated[
+    str, Meta(description="ID of the entity; of a node with a key, the key.")
+]
 NameField: TypeAlias = Annotated[
     str | None, Meta(description="Which query, if the text declares several.")
 ]
@@ -54,6 +60,24 @@ class CommitArguments(ToolArguments, kw_only=True):
     """A commit."""
 
     commit_id: Annotated[str, Meta(description="ID of a commit, as `commits_list` shows it.")]
+
+
+class EntityArguments(ToolArguments, kw_only=True):
+    """An entity, and of which state."""
+
+    type: TypeField
+    id: EntityIdField
+    branch: BranchField = None
+    snapshot: StateField = None
+
+
+class HistoryArguments(PagedArguments, kw_only=True):
+    """An entity, up to which state, and a page of its changes."""
+
+    type: TypeField
+    id: EntityIdField
+    branch: BranchField = None
+    snapshot: StateField = None
 
 
 class QueryArguments(PagedArguments, kw_only=True):

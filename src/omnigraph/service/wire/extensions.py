@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
+from omnigraph.service.wire.changes import ChangeImageOutput
 from omnigraph.service.wire.requests import ChangeOpOutput, EntityKindOutput, EpochMicros, WireCount
+from omnigraph.service.wire.responses import CommitOutput
 
 
 class ReadyOutput(Struct, kw_only=True, omit_defaults=True):
@@ -56,6 +58,41 @@ class EntityOutput(Struct, kw_only=True):
     """One entity as a state shows it; null when it is not there."""
 
     entity: Any = None
+
+
+class HistoryEntryOutput(Struct, kw_only=True):
+    """A commit that changed an entity; `before` is the entity at its first parent."""
+
+    commit: CommitOutput
+    kind: EntityKindOutput
+    type: str
+    id: str
+    op: ChangeOpOutput
+    before: ChangeImageOutput | UnsetType | None = UNSET
+    after: ChangeImageOutput | UnsetType | None = UNSET
+
+
+class EntityHistoryOutput(Struct, kw_only=True):
+    """The changes of an entity, newest first, and the commits before which they are unknown."""
+
+    changes: list[HistoryEntryOutput]
+    unknown_before: list[str]
+
+
+class ValueOriginOutput(Struct, kw_only=True):
+    """The commit that last set a value; null if it is `unknown_before` or older."""
+
+    graph_commit_id: str | None = None
+    actor_id: str | None = None
+    created_at: EpochMicros | None = None
+    message: str | None = None
+    unknown_before: str | None = None
+
+
+class BlameOutput(Struct, kw_only=True):
+    """The origins of the values of an entity, by property; of an edge also `src` and `dst`."""
+
+    values: dict[str, ValueOriginOutput]
 
 
 class BranchOutput(Struct, kw_only=True):

@@ -187,6 +187,12 @@ class EntityQuery(Struct, kw_only=True):
     snapshot: FromQuery[str | None] = None
 
 
+class EntityHistoryQuery(EntityQuery, kw_only=True):
+    """The newest changes of one entity up to a state."""
+
+    limit: Annotated[int | None, Marker(ParameterLocation.QUERY, schema=WireCount)] = None
+
+
 class StoredQueryQuery(Struct, kw_only=True):
     """A stored query and how to run it."""
 
