@@ -78,6 +78,10 @@ class SoakResult:
             "quarters": {
                 name: [round(value, 2) for value in self.quarters(name)] for name in self.samples[0]
             },
+            "samples": {
+                name: [round(sample[name], 2) for sample in self.samples]
+                for name in self.samples[0]
+            },
         }
 
     def growing(self) -> list[str]:

@@ -23,8 +23,8 @@ from omnigraph.storage.error_translation import translate_error, translate_error
 from omnigraph.storage.location import Location
 from omnigraph.storage.lru_cache import LruCache
 
-MAX_SYNCED = 65_536
-"""Number of names that are known to be stable."""
+MAX_SYNCED = 8_192
+"""Number of names that are known to be stable: a commit adds about four."""
 MAX_FOLDERS = 1_024
 """Number of folders whose parents are cached."""
 MIN_PARALLEL = 16
