@@ -77,6 +77,7 @@ CALLS = {
         lambda g: list(g.diff("main", "draft")),
         [("read", "main", None), ("read", "draft", None)],
     ),
+    "Graph.analyze": (lambda g: g.analyze("kcore", ["Knows"]), [("read", "main", None)]),
     "Graph.mutate": (lambda g: g.mutate(WRITE, branch=" main "), [("change", "main", None)]),
     "Graph.put_blob": (
         lambda g: g.put_blob("Person", "ada", "photo", b"x", branch="draft"),
@@ -419,7 +420,7 @@ def test_every_public_entry_on_spark_is_in_the_table():
     others = {
         *("abort_run", "load_frames", "load_sources", "optimize_on_spark", "plan_pipeline"),
         *("query_frame", "query_stream", "resume_pipeline", "run_pipeline", "verify_on_spark"),
-        *("on_spark", "PipelineExecution"),
+        *("on_spark", "PipelineExecution", "check_engine", "store_values", "value_frame"),
     }
     """What methods of a graph call once the gate has let them through."""
     no_graph = {

@@ -12,11 +12,15 @@ _TABLE = """\
  | load ./my-graph --data data.ndjson --mode merge
  | query --store ./my-graph --query queries.gq
 alias | papers-of Ada
+analyze | pagerank ./my-graph --edges Cites
 analyze | degrees ./my-graph --edges Cites --into Paper.degree
 analyze components | ./my-graph --edges Cites --into Paper.component
 analyze degrees | ./my-graph --edges Cites --into Paper.citations --direction in
+analyze kcore | ./my-graph --edges Cites --format csv
 analyze labels | ./my-graph --edges Cites --into Paper.community
 analyze pagerank | ./my-graph --edges Cites --into Paper.rank --iterations 30
+analyze shortest-paths | ./my-graph --edges Road --source Oslo --weight km
+analyze triangles | ./my-graph --edges Cites --json
 blob | get --store ./my-graph node Paper p1 pdf --out p1.pdf
 blob clear | --store ./my-graph node Paper p1 pdf
 blob get | --store ./my-graph node Paper p1 pdf --out p1.pdf
