@@ -173,7 +173,7 @@ def peel_cores(
     """Take out nodes by the number of neighbours left, which becomes their core number.
 
     `order` has the nodes by degree, the place of each node there, and where each degree begins;
-    nobody has a neighbour twice.
+    no node has a neighbour twice.
     """
     starts, nodes = edges
     members, places, firsts = order

@@ -372,6 +372,7 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
 
     # --- what needs the graph itself
 
+    analyze = _unsupported_remotely("analyze")
     cleanup = _unsupported_remotely("cleanup")
     embed = _unsupported_remotely("embed")
     export_archive = _unsupported_remotely("export_archive")
