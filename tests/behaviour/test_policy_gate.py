@@ -204,6 +204,7 @@ FREE = {
     *("Graph.as_actor", "Graph.under", "Graph.with_policy", "Graph.uri"),
     *("Graph.mode", "Graph.actor", "Graph.on", "Graph.branch_name"),
     "Graph.can_name",
+    *("Graph.cancel_query", "Graph.running_queries"),  # see test_running_queries.py
     "Branches.exists",
 }
 """What tells and does nothing to the graph."""

@@ -41,6 +41,7 @@ COMMAND_GROUPS = {
         "cluster",
         "graphs",
         "queries",
+        "running",
         "alias",
         "policy",
         "login",

@@ -130,6 +130,9 @@ retention set | ./my-graph --keep 1000 --older-than 30d
 retention show | ./my-graph --json
 retention unset | ./my-graph
 revert | --store ./my-graph 01KXAMPLE00000000000000000 -m 'Undo the load'
+running | list --server http://127.0.0.1:8080 --graph papers
+running cancel | 5f0c1a7be2d94c38 --server http://127.0.0.1:8080 --graph papers
+running list | --server http://127.0.0.1:8080 --graph papers --json
 schema | plan ./my-graph --schema new.pg
 schema | apply ./my-graph new.pg
 schema apply | ./my-graph new.pg --dry-run

@@ -51,6 +51,7 @@ from omnigraph.query.entities import Blob, open_blob, read_entity
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import DEFAULT_MEMORY_BYTES, LOCAL_ENGINE, is_spark_engine
 from omnigraph.query.result import ResultStream
+from omnigraph.query.running import RUNNING_QUERIES, RunningQuery, unknown_running_query
 from omnigraph.storage import locate
 from omnigraph.write.embedding_backfill import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external_blobs import ExternalBlobs
@@ -241,15 +242,26 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         source, params, name = call.source, call.params, call.name
         if is_spark_engine(engine, timeout=call.timeout, memory=call.memory):
             return spark.query_frame(self, source, params, name=name, at=call.at)
-        settings = _settings(call.timeout, call.memory)
+        settings = self._settings(call.timeout, call.memory)
         return self._engine.run(self.snapshot(call.at), source, params, name, settings)
 
     def _stream(self, call: QueryCall[SnapshotRef], engine: str) -> ResultStream:
         source, params, name = call.source, call.params, call.name
         if is_spark_engine(engine, timeout=call.timeout, memory=call.memory):
             return spark.query_stream(self, source, params, name=name, at=call.at)
-        settings = _settings(call.timeout, call.memory)
+        settings = self._settings(call.timeout, call.memory)
         return self._engine.stream(self.snapshot(call.at), source, params, name, settings)
+
+    def _settings(self, timeout: float | None, memory: int | None) -> QuerySettings:
+        memory = DEFAULT_MEMORY_BYTES if memory is None else memory
+        return QuerySettings(timeout=timeout, memory=memory, actor=self.actor)
+
+    def running_queries(self) -> list[RunningQuery]:
+        return RUNNING_QUERIES.list(self.uri, self._context.query_owner())
+
+    def cancel_query(self, id: str) -> None:
+        if not RUNNING_QUERIES.cancel(id, self.uri, self._context.query_owner()):
+            raise unknown_running_query(id)
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may see everything a query names, on some branch.
@@ -259,7 +271,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         return self._context.can_name(source, name)
 
     def _explain(self, call: QueryCall[SnapshotRef], *, analyze: bool) -> Explanation:
-        settings = _settings(call.timeout, call.memory)
+        settings = self._settings(call.timeout, call.memory)
         snapshot = self.snapshot(call.at)
         if analyze:
             return self._engine.analyze(snapshot, call.source, call.params, call.name, settings)
@@ -288,7 +300,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         if spark.check_engine(run.algorithm, engine, timeout=timeout, memory=memory):
             self._for_spark()
             return spark.value_frame(self, run)
-        return run.run(self._engine, _settings(timeout, memory)).result(snapshot.commit_id)
+        return run.run(self._engine, self._settings(timeout, memory)).result(snapshot.commit_id)
 
     def _mutate(self, call: QueryCall[SnapshotRef], target: CommitOptions) -> MutationResult:
         request = self._context.write_request("mutation", target)
@@ -491,11 +503,6 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         if confirm:
             self._context.require_writable()
         return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)
-
-
-def _settings(timeout: float | None, memory: int | None) -> QuerySettings:
-    memory = DEFAULT_MEMORY_BYTES if memory is None else memory
-    return QuerySettings(timeout=timeout, memory=memory)
 
 
 def _merge_options(call: MergeCall) -> MergeOptions:

@@ -16,7 +16,7 @@ from omnigraph.query.analytics.kernels import OPERATOR
 from omnigraph.query.analytics.network import AnalysisNetwork, AnalysisTypes, read_network
 from omnigraph.query.analytics.options import AnalysisOptions
 from omnigraph.query.engine import Engine, QuerySettings
-from omnigraph.query.limits import QueryBudget, QueryLimit
+from omnigraph.query.limits import QueryLimit
 from omnigraph.query.result import Result
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type
@@ -78,7 +78,8 @@ class GraphAnalysis:
         Raises:
             QueryLimit: it would need more memory than it may take, or took too long.
         """
-        budget = QueryBudget(settings.timeout, settings.memory, settings.pool)
+        about = self._describe()
+        budget = engine.budget(self.snapshot, settings, self.algorithm.name, about, lambda: about)
         if not self.fits(settings):
             raise self._too_large(min(settings.memory, settings.pool.limit))
         with budget.kept():
@@ -90,6 +91,11 @@ class GraphAnalysis:
             values, rounds = self.algorithm.run(network, self.options, budget)
             budget.check(OPERATOR)
         return NodeValues(self.algorithm, network, values, rounds)
+
+    def _describe(self) -> str:
+        """Return what runs, as a plan; the values of options are not shown."""
+        types = f"over {', '.join(self.types.edges)} of {', '.join(self.types.nodes)}"
+        return f"{OPERATOR} {self.algorithm.name} {types}"
 
     def _too_large(self, limit: int) -> QueryLimit:
         nodes, edges = self.size

@@ -12,6 +12,7 @@ from omnigraph.service.operations import (
     mutations,
     proposals,
     queries,
+    running,
     schema,
     server,
     stored,
@@ -33,6 +34,7 @@ OPERATIONS: tuple[AnyOperation, ...] = tuple(
         changes,
         blobs,
         maintenance,
+        running,
     )
     for declared in vars(module).values()
     if isinstance(declared, Operation) and declared.function.__module__ == module.__name__
