@@ -167,6 +167,8 @@ type_mismatch | invalid | Values of a merge do not fit the type of the property 
 query_not_a_read | invalid | The query changes data; run it as a mutation.
 query_not_a_mutation | invalid | The query only reads; run it as a query.
 query_cancelled | unavailable 503 | The query was cancelled.
+running_query_not_found | not_found | No query with that ID runs, or the actor may not see it.
+worker_unreachable | unavailable | A process of the server did not report its running queries.
 query_timeout | limit | The query took longer than its time limit.
 query_memory | limit | The query needs more memory than its limit.
 query_memory_busy | limit 429 | Concurrent queries use the memory; retry later.

@@ -28,6 +28,7 @@ OPERATIONS = {
 GATED = ("commit", "graph", "maintain", "merge", "write")
 """The methods of a graph, each of which asks the gate first, and the layers below them."""
 CHECKED = {
+    ("pipeline/analytics/analysis.py", "load"): "the request of analyze checked change",
     ("pipeline/batches.py", "load"): "stream_into made its request",
     ("pipeline/batches.py", "replay_changes"): "stream_into made its request",
     ("pipeline/endings.py", "delete_branch"): "removes the branch that an aborted run created",

@@ -79,6 +79,7 @@ CALLS = {
         lambda g: list(g.diff("main", "draft")),
         [("read", "main", None), ("read", "draft", None)],
     ),
+    "Graph.analyze": (lambda g: g.analyze("kcore", ["Knows"]), [("read", "main", None)]),
     "Graph.mutate": (lambda g: g.mutate(WRITE, branch=" main "), [("change", "main", None)]),
     "Graph.put_blob": (
         lambda g: g.put_blob("Person", "ada", "photo", b"x", branch="draft"),
@@ -205,6 +206,7 @@ FREE = {
     *("Graph.as_actor", "Graph.under", "Graph.with_policy", "Graph.uri"),
     *("Graph.mode", "Graph.actor", "Graph.on", "Graph.branch_name"),
     "Graph.can_name",
+    *("Graph.cancel_query", "Graph.running_queries"),  # see test_running_queries.py
     "Branches.exists",
 }
 """What tells and does nothing to the graph."""
@@ -421,7 +423,7 @@ def test_every_public_entry_on_spark_is_in_the_table():
     others = {
         *("abort_run", "load_frames", "load_sources", "optimize_on_spark", "plan_pipeline"),
         *("query_frame", "query_stream", "resume_pipeline", "run_pipeline", "verify_on_spark"),
-        *("on_spark", "PipelineExecution"),
+        *("on_spark", "PipelineExecution", "check_engine", "store_values", "value_frame"),
     }
     """What methods of a graph call once the gate has let them through."""
     no_graph = {

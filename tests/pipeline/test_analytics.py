@@ -1,4 +1,4 @@
-"""Algorithms over a whole graph: the values of a plain reference, stored as a property."""
+"""Algorithms on both engines: the values of a plain reference, stored as a property."""
 
 from collections import Counter
 from random import Random
@@ -9,6 +9,10 @@ from pyspark.sql.classic.dataframe import DataFrame
 import omnigraph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.pipeline.analytics import analysis
+from omnigraph.pipeline.analytics.run import SPARK_ALGORITHMS
+from omnigraph.query.analytics.algorithms import ALGORITHMS
+from omnigraph.query.limits import QueryLimit
 from tests.support import reference_algorithms
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -68,8 +72,19 @@ def ends(graph, *types):
     return nodes, edges
 
 
-def run(graph, algorithm, into, branch, edges=("Knows",), **options):
-    return graph.pipeline.analyze(algorithm, edges, into, branch=branch, from_="main", **options)
+@pytest.fixture(params=["local", "spark"])
+def run(request, graph):
+    """Runs an analysis on one engine, into a branch of its own; returns the result and values."""
+    engine, branches = request.param, f"{request.param}/{request.node.originalname}"
+
+    def run_into(algorithm, into, edges=("Knows",), **options):
+        branch = f"{branches}/{len(graph.branches.list())}"
+        options = {"branch": branch, "from_": "main", "engine": engine, **options}
+        done = graph.pipeline.analyze(algorithm, edges, into, **options)
+        assert done.engine == engine
+        return done, stored(graph, branch, into)
+
+    return run_into
 
 
 def stored(graph, branch, into):
@@ -83,67 +98,95 @@ def persons(values):
     return {k: v.removeprefix("Person/") if isinstance(v, str) else v for k, v in found.items()}
 
 
-def test_pagerank_is_stored_on_a_branch_and_is_the_same_every_time(spark, graph, monkeypatch):
+def test_pagerank_is_stored_on_a_branch_and_is_the_same_every_time(run, graph, monkeypatch):
     def refuse(frame):
         raise AssertionError("values of nodes stay on executors")
 
     monkeypatch.setattr(DataFrame, "toArrow", refuse)
     before = graph.snapshot().commit_id
-    done = run(graph, "pagerank", "Person.rank", "ranks", iterations=3)
-    found = stored(graph, "ranks", "Person.rank")
+    done, found = run("pagerank", "Person.rank", iterations=3)
     expected = reference_algorithms.ranks(*ends(graph, "Knows"), rounds=3)
     assert found == pytest.approx(persons(expected), abs=1e-12)
     assert (done.nodes, done.rounds, done.loaded.branch_created) == (30, 3, True)
     assert graph.snapshot().commit_id == before, "main is as it was"
-    commit = graph.commits.list("ranks")[0]
+    commit = graph.commits.list(done.loaded.branch)[0]
     message = "pagerank over Knows into Person.rank"
     assert (commit.id, commit.message) == (done.loaded.commit.id, message)
     read = "query q() { match { $n: Person } return { count($n.kind) as n } }"
-    assert graph.query(read, at="ranks").rows == [{"n": 30}], "other properties stay"
-    run(graph, "pagerank", "Person.rank", "again", iterations=3)
-    assert stored(graph, "again", "Person.rank") == found
+    assert graph.query(read, at=done.loaded.branch).rows == [{"n": 30}], "other properties stay"
+    assert run("pagerank", "Person.rank", iterations=3)[1] == found
 
 
-def test_pagerank_ends_when_little_changes(spark, graph):
-    done = run(graph, "pagerank", "Person.rank", "short", damping=0.2, tolerance=0.01)
+def test_pagerank_ends_when_little_changes(run, graph):
+    done, found = run("pagerank", "Person.rank", damping=0.2, tolerance=0.01)
     assert 1 < done.rounds < 5
     expected = reference_algorithms.ranks(*ends(graph, "Knows"), rounds=100, damping=0.2)
-    assert stored(graph, "short", "Person.rank") == pytest.approx(persons(expected), abs=0.01)
+    assert found == pytest.approx(persons(expected), abs=0.01)
 
 
-def test_components_over_several_types_are_named_by_their_first_node(spark, graph):
-    run(graph, "components", "Person.group", "parts", ("Knows", "Wrote"))
+def test_components_over_several_types_are_named_by_their_first_node(run, graph):
+    _, found = run("components", "Person.group", ("Knows", "Wrote"))
     expected = reference_algorithms.first_of_component(*ends(graph, "Knows", "Wrote"))
-    found = stored(graph, "parts", "Person.group")
     assert found == persons(expected)
     assert (found["p09"], found["p28"]) == ("Paper/p00", "Paper/x")
 
 
-def test_labels_are_those_of_most_neighbours(spark, graph):
-    done = run(graph, "labels", "Person.group", "labels", iterations=4)
+def test_labels_are_those_of_most_neighbours(run, graph):
+    done, found = run("labels", "Person.group", iterations=4)
     expected = reference_algorithms.communities(*ends(graph, "Knows"), rounds=4)
-    assert stored(graph, "labels", "Person.group") == persons(expected)
+    assert found == persons(expected)
     assert 1 <= done.rounds <= 4
 
 
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
-def test_degrees_count_every_edge(spark, graph, direction):
-    run(graph, "degrees", "Person.degree", f"deg-{direction}", direction=direction)
+def test_degrees_count_every_edge(run, graph, direction):
+    _, found = run("degrees", "Person.degree", direction=direction)
     _, edges = ends(graph, "Knows")
     places = {"out": (0,), "in": (1,), "both": (0, 1)}[direction]
     counts = Counter(edge[place] for edge in edges for place in places)
-    expected = {name: counts[f"Person/{name}"] for name in stored(graph, "main", "Person.rank")}
-    assert stored(graph, f"deg-{direction}", "Person.degree") == expected
+    assert found == {name: counts[f"Person/{name}"] for name in found}
+    assert len(found) == 30
 
 
-def test_nodes_without_a_key_are_known_by_their_ids(spark, graph):
-    run(graph, "pagerank", "Paper.score", "papers", ("Wrote",), iterations=1)
+def test_nodes_without_a_key_are_known_by_their_ids(run, graph):
+    _, found = run("pagerank", "Paper.score", ("Wrote",), iterations=1)
     expected = reference_algorithms.ranks(*ends(graph, "Wrote"), rounds=1)
-    found = stored(graph, "papers", "Paper.score")
     assert found == pytest.approx(
         {k.removeprefix("Paper/"): v for k, v in expected.items() if k.startswith("Paper/")},
         abs=1e-6,
     )
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "edges", "options"),
+    [
+        ("pagerank", ("Wrote", "Knows"), {"damping": 0.7, "iterations": 4}),
+        ("components", ("Knows", "Wrote"), {}),
+        ("labels", ("Wrote", "Knows"), {}),
+        ("degrees", ("Knows", "Wrote"), {"direction": "in"}),
+    ],
+)
+def test_both_engines_give_exactly_the_same_rows(spark, graph, algorithm, edges, options):
+    here = graph.analyze(algorithm, edges, **options)
+    there = graph.analyze(algorithm, edges, engine="spark", **options)
+    assert there.toArrow().to_pylist() == here.rows, "exactly: ranks are integers until the end"
+
+
+def test_what_does_not_fit_is_computed_on_spark_unless_it_must_not_be(spark, graph, monkeypatch):
+    monkeypatch.setattr(analysis, "DEFAULT_MEMORY_BYTES", 1000)
+    done = graph.pipeline.analyze("degrees", ["Knows"], "Person.degree", branch="d", from_="main")
+    assert done.engine == "spark"
+    limits = {"branch": "d", "memory": 10**8}
+    found = graph.pipeline.analyze("degrees", ["Knows"], "Person.degree", **limits)
+    refused(graph, "degrees", "Person.degree", engine="local")
+    refused(graph, "kcore", "Person.degree")
+    assert (found.engine, found.loaded.commit) == ("local", None), "the same values"
+
+
+def refused(graph, algorithm, into, **options):
+    with pytest.raises(QueryLimit, match=f"{algorithm} over 30 nodes and 4. edges") as error:
+        graph.pipeline.analyze(algorithm, ["Knows"], into, **options)
+    assert error.value.code == "query_memory"
 
 
 @pytest.mark.parametrize(
@@ -172,3 +215,7 @@ def test_invalid_analysis_is_refused_and_changes_nothing(spark, graph, arguments
         pipeline.analyze(graph, pipeline.Analysis(**{**plain, **arguments}))
     assert error.value.code == code
     assert graph.snapshot().commit_id == before
+
+
+def test_spark_has_the_algorithms_that_the_registry_says():
+    assert set(SPARK_ALGORITHMS) == {a.name for a in ALGORITHMS.values() if a.on_spark}

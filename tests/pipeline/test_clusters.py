@@ -54,7 +54,8 @@ with pipeline.session(master, memory="512m", config=config) as spark:
     assert counts == {"edge:Tows": 2, "node:Ship": 5}, counts
 
     # An analysis, and streams of changes and of rows.
-    done = graph.pipeline.analyze("degrees", ["Tows"], "Ship.degree", message="how many")
+    options = {"message": "how many", "engine": "spark"}
+    done = graph.pipeline.analyze("degrees", ["Tows"], "Ship.degree", **options)
     assert (done.nodes, done.loaded.commit.message) == (5, "how many"), done
     checkpoint, now = facts["checkpoint"], {"availableNow": True}
     for _ in range(2 if master.startswith("sc:") else 1):

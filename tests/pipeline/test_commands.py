@@ -109,8 +109,15 @@ def test_export_on_spark_writes_parts(graph, tmp_path):
 
 def test_an_analysis_is_stored_on_a_branch(spark, graph):
     words = ("--edges", "Knows", "--into", "Person.rank", "--branch", "ranks", "--from", "main")
+    words += ("--engine", "spark")
     result = json.loads(
-        run("analyze", "pagerank", graph.uri, *words, "--iterations", "1", "--as", "ann", "--json")
+        run(
+            "analyze",
+            "pagerank",
+            graph.uri,
+            *words,
+            *("--iterations", "1", "--as", "ann", "--json"),
+        )
     )
     assert (result["nodes"], result["rounds"], result["commit"]["actor_id"]) == (3, 1, "ann")
     read = "query q() { match { $p: Person } return { $p.rank } order { $p.rank desc } limit 1 }"

@@ -46,6 +46,7 @@ VALUES = {
     "id": "ada",
     "property": "photo",
     "entity": "node",
+    "query_id": "none",
 }
 
 

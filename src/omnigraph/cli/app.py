@@ -43,6 +43,7 @@ COMMAND_GROUPS = {
         "cluster",
         "graphs",
         "queries",
+        "running",
         "alias",
         "policy",
         "login",

@@ -12,11 +12,15 @@ _TABLE = """\
  | load ./my-graph --data data.ndjson --mode merge
  | query --store ./my-graph --query queries.gq
 alias | papers-of Ada
+analyze | pagerank ./my-graph --edges Cites
 analyze | degrees ./my-graph --edges Cites --into Paper.degree
 analyze components | ./my-graph --edges Cites --into Paper.component
 analyze degrees | ./my-graph --edges Cites --into Paper.citations --direction in
+analyze kcore | ./my-graph --edges Cites --format csv
 analyze labels | ./my-graph --edges Cites --into Paper.community
 analyze pagerank | ./my-graph --edges Cites --into Paper.rank --iterations 30
+analyze shortest-paths | ./my-graph --edges Road --source Oslo --weight km
+analyze triangles | ./my-graph --edges Cites --json
 blame | ./my-graph Paper p1
 blame | ./my-graph Paper p1 --at v1 --json
 blob | get --store ./my-graph node Paper p1 pdf --out p1.pdf
@@ -130,6 +134,9 @@ retention set | ./my-graph --keep 1000 --older-than 30d
 retention show | ./my-graph --json
 retention unset | ./my-graph
 revert | --store ./my-graph 01KXAMPLE00000000000000000 -m 'Undo the load'
+running | list --server http://127.0.0.1:8080 --graph papers
+running cancel | 5f0c1a7be2d94c38 --server http://127.0.0.1:8080 --graph papers
+running list | --server http://127.0.0.1:8080 --graph papers --json
 schema | plan ./my-graph --schema new.pg
 schema | apply ./my-graph new.pg
 schema apply | ./my-graph new.pg --dry-run

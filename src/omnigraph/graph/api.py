@@ -47,11 +47,13 @@ from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.pipeline.face import Pipelines
 from omnigraph.policy import Policy, PolicyAction
 from omnigraph.policy.authorization import AccessRights, Authorizer
+from omnigraph.query.analytics.run import GraphAnalysis
 from omnigraph.query.engine import Engine, QuerySettings
 from omnigraph.query.entities import Blob, open_blob, read_entity
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import DEFAULT_MEMORY_BYTES, LOCAL_ENGINE, is_spark_engine
 from omnigraph.query.result import ResultStream
+from omnigraph.query.running import RUNNING_QUERIES, RunningQuery, unknown_running_query
 from omnigraph.storage import locate
 from omnigraph.write.embedding_backfill import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external_blobs import ExternalBlobs
@@ -252,15 +254,26 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         source, params, name = call.source, call.params, call.name
         if is_spark_engine(engine, timeout=call.timeout, memory=call.memory):
             return spark.query_frame(self, source, params, name=name, at=call.at)
-        settings = _query_settings(call)
+        settings = self._settings(call.timeout, call.memory)
         return self._engine.run(self.snapshot(call.at), source, params, name, settings)
 
     def _stream(self, call: QueryCall[SnapshotRef], engine: str) -> ResultStream:
         source, params, name = call.source, call.params, call.name
         if is_spark_engine(engine, timeout=call.timeout, memory=call.memory):
             return spark.query_stream(self, source, params, name=name, at=call.at)
-        settings = _query_settings(call)
+        settings = self._settings(call.timeout, call.memory)
         return self._engine.stream(self.snapshot(call.at), source, params, name, settings)
+
+    def _settings(self, timeout: float | None, memory: int | None) -> QuerySettings:
+        memory = DEFAULT_MEMORY_BYTES if memory is None else memory
+        return QuerySettings(timeout=timeout, memory=memory, actor=self.actor)
+
+    def running_queries(self) -> list[RunningQuery]:
+        return RUNNING_QUERIES.list(self.uri, self._context.query_owner())
+
+    def cancel_query(self, id: str) -> None:
+        if not RUNNING_QUERIES.cancel(id, self.uri, self._context.query_owner()):
+            raise unknown_running_query(id)
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may see everything a query names, on some branch.
@@ -270,10 +283,36 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         return self._context.can_name(source, name)
 
     def _explain(self, call: QueryCall[SnapshotRef], *, analyze: bool) -> Explanation:
-        settings, snapshot = _query_settings(call), self.snapshot(call.at)
+        settings = self._settings(call.timeout, call.memory)
+        snapshot = self.snapshot(call.at)
         if analyze:
             return self._engine.analyze(snapshot, call.source, call.params, call.name, settings)
         return self._engine.explain(snapshot, call.source, call.name)
+
+    def analyze(
+        self,
+        algorithm: str,
+        edges: Sequence[str],
+        *,
+        at: SnapshotRef | None = None,
+        engine: str = LOCAL_ENGINE,
+        timeout: float | None = None,
+        memory: int | None = None,
+        **options: Any,  # noqa: ANN401 - those of the algorithm
+    ) -> Any:  # noqa: ANN401 - by engine
+        """Run a graph algorithm over edges of some types; return a value for every node.
+
+        `algorithm` is `pagerank`, `components`, `labels`, `degrees`, `shortest_paths`, `kcore` or
+        `triangles`. The rows have the columns `type`, `id` and `value`, in the order of type and
+        ID. It may take `timeout` seconds and `memory` bytes, 2 GiB by default. With
+        `engine="spark"` the answer is a Spark data frame, without these limits.
+        """
+        snapshot = self.snapshot(at)
+        run = GraphAnalysis.of(snapshot, algorithm, edges, options)
+        if spark.check_engine(run.algorithm, engine, timeout=timeout, memory=memory):
+            self._for_spark()
+            return spark.value_frame(self, run)
+        return run.run(self._engine, self._settings(timeout, memory)).result(snapshot.commit_id)
 
     def _mutate(self, call: QueryCall[SnapshotRef], target: CommitOptions) -> MutationResult:
         request = self._context.write_request("mutation", target)
@@ -476,11 +515,6 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         if confirm:
             self._context.require_writable()
         return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)
-
-
-def _query_settings(call: QueryCall[SnapshotRef]) -> QuerySettings:
-    memory = DEFAULT_MEMORY_BYTES if call.memory is None else call.memory
-    return QuerySettings(timeout=call.timeout, memory=memory)
 
 
 def _merge_options(call: MergeCall) -> MergeOptions:

@@ -112,6 +112,13 @@ class GraphContext:
                         return True
         return False
 
+    def query_owner(self) -> str | None:
+        """Return whose running queries the actor may list and cancel; None for those of all."""
+        if not self.gate.is_allowed_somewhere(PolicyAction.READ):
+            self.gate.check(PolicyAction.READ)
+        may_all = self.gate.is_allowed_somewhere(PolicyAction.ADMIN)
+        return None if may_all else self.gate.actor
+
     def check_maintenance(self, what: str) -> None:
         """Check the permission for maintenance, which sees and changes everything."""
         self.gate.check(PolicyAction.ADMIN)

@@ -27,6 +27,7 @@ from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import LOCAL_ENGINE
 from omnigraph.query.result import Result, ResultStream
+from omnigraph.query.running import RunningQuery
 from omnigraph.write.load import LoadOptions, LoadResult, parse_load_mode
 from omnigraph.write.mutation import MutationResult
 from omnigraph.write.progress import ProgressListener
@@ -499,6 +500,18 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         """
         call = QueryCall(source, params, name, at, timeout, memory)
         return self._explain(call, analyze=analyze)
+
+    @abstractmethod
+    def running_queries(self) -> list[RunningQuery]:
+        """Return the queries and analyses of this graph that run now, the oldest first.
+
+        An embedded graph shows those of its process, a served one those of all processes of the
+        server. With a policy, an actor sees its own, and with the action `admin` all.
+        """
+
+    @abstractmethod
+    def cancel_query(self, id: str) -> None:
+        """Cancel a running query; it fails with `query_cancelled` at its next check."""
 
     @abstractmethod
     def _explain(self, call: QueryCall[_StateT], *, analyze: bool) -> Explanation: ...

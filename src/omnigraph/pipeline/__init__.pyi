@@ -1,6 +1,9 @@
-from omnigraph.pipeline.analytics.run import Analysis as Analysis
-from omnigraph.pipeline.analytics.run import AnalysisResult as AnalysisResult
-from omnigraph.pipeline.analytics.run import analyze as analyze
+from omnigraph.pipeline.analytics.analysis import Analysis as Analysis
+from omnigraph.pipeline.analytics.analysis import AnalysisResult as AnalysisResult
+from omnigraph.pipeline.analytics.analysis import analyze as analyze
+from omnigraph.pipeline.analytics.analysis import check_engine as check_engine
+from omnigraph.pipeline.analytics.run import store_values as store_values
+from omnigraph.pipeline.analytics.run import value_frame as value_frame
 from omnigraph.pipeline.endings import abort_run as abort_run
 from omnigraph.pipeline.errors import SparkUnavailable as SparkUnavailable
 from omnigraph.pipeline.frames import read as read

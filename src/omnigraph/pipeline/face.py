@@ -133,7 +133,7 @@ class Pipelines:
         """Return the report of a run as an HTML page."""
         return report_page(self.report(run))
 
-    def analyze(
+    def analyze(  # noqa: PLR0913 - what to compute, where it goes, and within which limits
         self,
         algorithm: str,
         edges: Sequence[str],
@@ -142,13 +142,17 @@ class Pipelines:
         branch: str | None = None,
         from_: str | None = None,
         message: str | None = None,
+        engine: str | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
         **options: Any,  # noqa: ANN401 - those of the algorithm
     ) -> spark.AnalysisResult:
         """Compute a value for every node over edges of some types, and store it as a property.
 
-        `algorithm` is `pagerank`, `components`, `labels` or `degrees`, `options` are its options;
-        `into` is a property of a node type such as `Person.rank`. The values are published as one
-        commit on the branch, which is created `from_` another branch if it does not exist.
+        Algorithms, `options`, `timeout` and `memory` are those of `Graph.analyze`. `into` is a
+        property of a node type such as `Person.rank`. The values are published as one commit on
+        the branch, which is created `from_` another branch if it does not exist. Without an
+        `engine`, the local one computes what fits 2 GiB of memory, and Spark what does not.
         """
         analysis = spark.Analysis(
             algorithm=algorithm,
@@ -158,6 +162,9 @@ class Pipelines:
             branch=branch,
             from_=from_,
             message=message,
+            engine=engine,
+            timeout=timeout,
+            memory=memory,
         )
         return spark.analyze(self._graph, analysis)
 

@@ -9,6 +9,7 @@ from omnigraph.commit.model import Snapshot
 from omnigraph.commit.snapshot import SnapshotRef
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.policy.authorization import AccessRights
+from omnigraph.query.engine import Engine
 from omnigraph.write.load import LoadResult
 from omnigraph.write.request import WriteRequest
 
@@ -19,6 +20,10 @@ class GraphHandle(Protocol):
     @property
     def _manifest(self) -> Manifest:
         """The graph itself."""
+
+    @property
+    def _engine(self) -> Engine:
+        """What answers its queries."""
 
     @property
     def branch_name(self) -> str:

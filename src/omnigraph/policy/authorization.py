@@ -63,6 +63,12 @@ class Authorizer:
             )
         return decision.scope
 
+    def is_allowed_somewhere(self, action: PolicyAction) -> bool:
+        """Return whether an action is allowed on any branch; nothing is logged."""
+        if self.policy is None:
+            return True
+        return self.policy.allows_somewhere(self._require_actor(), action)
+
     def allowed_types(self, action: PolicyAction, branch: str | None = None) -> TypeScope:
         """Return the types an action would be allowed for, possibly none."""
         if self.policy is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,7 @@ from omnigraph.embed import Embedder
 from omnigraph.errors import InvalidInput
 from omnigraph.plan import ReadPlan, bind_parameters, compile_query
 from omnigraph.plan import operators as op
+from omnigraph.plan.explain import explain
 from omnigraph.plan.expressions import Expression, FunctionCall, is_call, property_refs
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.policy.permissions import TypeScope
@@ -34,6 +35,7 @@ from omnigraph.query.limits import (
     chunk_slices,
 )
 from omnigraph.query.result import Result, ResultStream
+from omnigraph.query.running import RUNNING_QUERIES, QueryRecord
 from omnigraph.query.search import ROW_BY_ROW_LIMIT, SearchEvaluator, is_fusion
 from omnigraph.query.shortest_paths import ShortestPaths
 from omnigraph.query.sorting import Sorter, column_values
@@ -59,6 +61,8 @@ class QuerySettings:
     """Memory it shares with other queries."""
     expand: ExpandMode = ExpandMode.AUTO
     few: int = ROW_BY_ROW_LIMIT
+    actor: str | None = None
+    """Whose query it is."""
 
 
 class Engine:
@@ -150,12 +154,32 @@ class Engine:
             store=self.store,
             topologies=self.topologies,
             evaluator=evaluator,
-            budget=QueryBudget(settings.timeout, settings.memory, settings.pool),
+            budget=self.budget(snapshot, settings, plan.name, source, lambda: explain(plan)),
             mode=settings.expand,
             tables=tables,
         )
         evaluator.paths = ShortestPaths(execution.expansion, tables, execution.budget)
         return plan, execution
+
+    def budget(
+        self,
+        snapshot: Snapshot,
+        settings: QuerySettings,
+        name: str,
+        text: str,
+        plan: Callable[[], str],
+    ) -> QueryBudget:
+        """Return the limits of a query, which is listed while it runs within them."""
+        record = QueryRecord(
+            registry=RUNNING_QUERIES,
+            graph=self.store.manifest.location.uri,
+            actor=settings.actor,
+            name=name,
+            text=text,
+            commit_id=snapshot.commit_id,
+            plan=plan,
+        )
+        return QueryBudget(settings.timeout, settings.memory, settings.pool, record)
 
     def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
         """Return the plan of a query; one made for the same schema and scope is made no more."""
@@ -181,6 +205,7 @@ class _ResultBatches:
 
     def __next__(self) -> dict[str, pa.Array]:
         try:
+            self._budget.check_cancelled("Stream")
             return next(self._parts)
         except BaseException:
             self._budget.release()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from omnigraph.errors import Category, InvalidInput, OmniError
 
@@ -114,6 +114,19 @@ def set_query_memory(total: int) -> None:
     PROCESS_MEMORY.set_limit(total)
 
 
+class QueryObserver(Protocol):
+    """Follows a query from its begin to its end."""
+
+    def begin(self) -> None:
+        """Note that the query begins."""
+
+    def check(self, operator: str) -> None:
+        """Raise QueryCancelled when the query is to stop; it is at an operator."""
+
+    def end(self) -> None:
+        """Note that the query ended; it may be noted again."""
+
+
 @dataclass(slots=True)
 class QueryBudget:
     """What is left of a query's time, and how much memory its rows may take."""
@@ -121,6 +134,7 @@ class QueryBudget:
     seconds: float | None = None
     memory: int = DEFAULT_MEMORY_BYTES
     pool: MemoryPool = PROCESS_MEMORY
+    observer: QueryObserver | None = None
     _begun: float = field(default_factory=time.monotonic)
     _held: int = 0
     _cancellation: Cancellation = field(default_factory=_cancellation.get)
@@ -138,11 +152,17 @@ class QueryBudget:
 
         Raises QueryCancelled when the query was cancelled.
         """
-        self._cancellation.check(operator)
+        self.check_cancelled(operator)
         if self.seconds is not None and time.monotonic() - self._begun > self.seconds:
             message = f"the query took longer than {self.seconds:g} s; it was at {operator}"
             raise QueryLimit(message, code="query_timeout", operator=operator, limit=self.seconds)
         self._hold(operator, rows * columns * 8, f"{rows:,} rows")
+
+    def check_cancelled(self, operator: str) -> None:
+        """Raise QueryCancelled when the query was cancelled."""
+        self._cancellation.check(operator)
+        if self.observer is not None:
+            self.observer.check(operator)
 
     @property
     def left(self) -> float | None:
@@ -161,6 +181,8 @@ class QueryBudget:
 
         When the machine has less memory than the query may hold, that is reported alike.
         """
+        if self.observer is not None:
+            self.observer.begin()
         try:
             yield
         except BaseException as error:
@@ -174,7 +196,9 @@ class QueryBudget:
             self.release()
 
     def release(self) -> None:
-        """Give back what the query holds of the memory of the process."""
+        """Give back what the query holds of the memory of the process; it has ended."""
+        if self.observer is not None:
+            self.observer.end()
         held, self._held = self._held, 0
         if held:
             self.pool.give_back(held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -161,6 +162,13 @@ def _plan_delivery(opened: OpenedBlob, headers: BlobRequestHeaders) -> BlobDeliv
     return replace(delivery, headers={**snapshot, **delivery.headers})
 
 
+async def handle_running(operation: AnyOperation, context: RequestContext) -> Response:
+    """Answer also while all threads for reads are busy: that is when it is needed."""
+    session, request = context.session, await read_request(operation, context)
+    answer = await asyncio.to_thread(operation, session, request)
+    return json_response(msgspec.json.encode(answer))
+
+
 HANDLERS: Mapping[str | None, OperationHandler] = {
     None: handle_operation,
     "ready": handle_ready,
@@ -169,6 +177,7 @@ HANDLERS: Mapping[str | None, OperationHandler] = {
     "invoke": handle_invoke,
     "load_lines": handle_load_lines,
     "blob": handle_blob,
+    "running": handle_running,
 }
 
 

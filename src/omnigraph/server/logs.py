@@ -27,6 +27,10 @@ _LOG_FIELDS = (
     "code",
     "pid",
     "exit_code",
+    "query",
+    "digest",
+    "read_commit",
+    "plan",
 )
 LOG_LEVEL_VARIABLE = "OMNIGRAPH_LOG"
 

@@ -11,6 +11,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from omnigraph.server.maintenance_metrics import MaintenanceMetrics
 
+METRICS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""Names the folder that the processes of a server share."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 

@@ -6,17 +6,20 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvicorn
 
 from omnigraph.errors import InvalidInput
+from omnigraph.query.running import RUNNING_QUERIES
 from omnigraph.server.app import create_app
 from omnigraph.server.connections import LimitedHttpProtocol, PeerSocketAcceptor
-from omnigraph.server.metrics import ServerMetrics
+from omnigraph.server.metrics import METRICS_DIR_VARIABLE, ServerMetrics
 from omnigraph.server.middleware import with_tracing
 from omnigraph.server.process import RELOAD_SIGNAL, prepare_process, unblock_reload_signal
+from omnigraph.server.query_peers import WorkerQueries
 from omnigraph.server.reload import ClusterWatcher, Reloader
 from omnigraph.server.service_loader import build_service
 from omnigraph.server.settings import ServerLimits, ServerSettings
@@ -72,6 +75,11 @@ def run_server(
     `others` are the sockets of other workers, whose connections are taken when they do not.
     """
     prepare_process()
+    RUNNING_QUERIES.slow_seconds = settings.slow_query_seconds
+    if shared:
+        peers = WorkerQueries(Path(environment[METRICS_DIR_VARIABLE]), RUNNING_QUERIES)
+        peers.start()
+        RUNNING_QUERIES.peers = peers
     service = build_service(settings, environment)
     maintenance = None if settings.maintenance is None else settings.maintenance.metrics
     plain = create_app(

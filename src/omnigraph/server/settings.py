@@ -65,6 +65,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
     With `agents_only` there are tools for agents and nothing else. `trusted_proxies` are addresses
     and networks whose `X-Forwarded-For` is believed. Without `maintenance` there is none.
+    Queries of `slow_query_seconds` and more are logged with their plan.
     """
 
     cluster: str | None = None
@@ -84,6 +85,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     key: str | None = None
     trusted_proxies: list[str] = field(default_factory=list)
     query_seconds: float = 60.0
+    slow_query_seconds: float | None = None
     query_memory: int = 512 * 1024 * 1024
     query_memory_total: int = 2 * 1024 * 1024 * 1024
     maintenance: MaintenanceOptions | None = None

@@ -22,6 +22,7 @@ import msgspec
 from prometheus_client.multiprocess import mark_process_dead
 
 from omnigraph.errors import Category, OmniError
+from omnigraph.server.metrics import METRICS_DIR_VARIABLE
 from omnigraph.server.process import (
     RELOAD_SIGNAL,
     STOP_SIGNALS,
@@ -32,7 +33,6 @@ from omnigraph.server.run import bind_worker_sockets, listen_address
 from omnigraph.server.settings import ServerSettings
 
 READY = b"ready\n"
-METRICS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 MAX_START_FAILURES = 5
 """Processes that may die before they were ready, one after the other, while no other is ready."""
 MAX_RESTART_PAUSE = 10.0

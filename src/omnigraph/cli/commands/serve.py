@@ -101,6 +101,12 @@ def _limit_options(command: _CommandT) -> _CommandT:
     default=True,
     help="Compact, index and clean up the graphs in the background, or not.",
 )
+@click.option(
+    "--slow-query",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Log queries that take this long or longer, with their plan.",
+)
 @click.option("--unauthenticated", is_flag=True, help="Serve without authentication.")
 @click.option("--require-all-graphs", is_flag=True, help="Exit if any graph cannot be served.")
 @click.option("--tls-cert", type=click.Path(), help="TLS certificate (PEM).")
@@ -147,6 +153,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
         trusted_proxies=list(options["trusted_proxies"])
         or _listed(environment.get("OMNIGRAPH_TRUSTED_PROXIES")),
         query_seconds=options["query_timeout"],
+        slow_query_seconds=options["slow_query"],
         query_memory=options["query_memory"],
         query_memory_total=options["query_memory_total"],
         maintenance=serving.MaintenanceOptions(

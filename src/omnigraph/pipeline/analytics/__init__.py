@@ -1,5 +1,6 @@
-"""Algorithms over a whole graph, as data frames: what a node is among all the others.
+"""Graph algorithms whose values are stored, and the same algorithms on Spark.
 
-Each algorithm takes a `Network` and gives a value for each node. It is the same value in every run:
-numbers are added as integers, and ties go to what comes first in the order of texts.
+`analysis` chooses the engine and needs no Spark; the other modules compute a `Network` of data
+frames. The values are the same on both engines and in every run: numbers are added as integers, and
+ties go to what comes first in the order of texts.
 """

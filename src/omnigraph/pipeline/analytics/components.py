@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, materialize
+from omnigraph.query.analytics.options import AnalysisOptions
 
 
-def components(network: Network) -> tuple[DataFrame, int]:
+def components(network: Network, _: AnalysisOptions) -> tuple[DataFrame, int]:
     """Return the first node of the component of each node, and how many rounds that took."""
     links = materialize(network.edges.where(F.col(SRC) != F.col(DST)).distinct())
     rounds, before = 0, None

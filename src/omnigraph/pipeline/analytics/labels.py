@@ -7,22 +7,20 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, materialize
+from omnigraph.query.analytics.options import LabelOptions
 
 
-def label_propagation(network: Network, iterations: int = 20) -> tuple[DataFrame, int]:
+def label_propagation(network: Network, options: LabelOptions) -> tuple[DataFrame, int]:
     """Return the label of each node, and how many rounds it took until none changed, or the limit.
 
     At first each node is its own label. In a round all nodes look at once: each neighbour votes by
     each edge, whichever way it leads, and the node itself votes for the label it has. Of the labels
     with most votes the first is taken.
     """
-    if iterations < 1:
-        raise InvalidInput("iterations must be 1 or more", code="analysis_option_invalid")
     labels = network.nodes.select(NODE, F.col(NODE).alias("label"))
     neighbours, rounds = network.both_ways.persist(), 0
-    for rounds in range(1, iterations + 1):  # noqa: B007 - returned below
+    for rounds in range(1, options.iterations + 1):  # noqa: B007 - returned below
         heard = neighbours.join(labels, F.col(SRC) == F.col(NODE)).select(
             F.col(DST).alias(NODE), "label"
         )

@@ -15,10 +15,9 @@ from pyspark.sql import functions as F
 from omnigraph.catalog import TypeKind
 from omnigraph.catalog.model import endpoint_column_names
 from omnigraph.commit.model import Snapshot
-from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.frames import read
 from omnigraph.pipeline.graphs import GraphHandle
-from omnigraph.query.entities import find_type
+from omnigraph.query.analytics.network import AnalysisTypes
 
 NODE, SRC, DST, VALUE = "node", "src", "dst", "value"
 """The columns of nodes, of edges, and of what an algorithm gives."""
@@ -49,26 +48,17 @@ def node_key(type_name: str, id_: Column) -> Column:
 
 
 def read_network(
-    spark: SparkSession,
-    graph: GraphHandle,
-    snapshot: Snapshot,
-    edge_types: Sequence[str],
-    node_types: Sequence[str],
+    spark: SparkSession, graph: GraphHandle, snapshot: Snapshot, types: AnalysisTypes
 ) -> Network:
-    """Read edges of some types, and the nodes of all types they connect, and of those given."""
-    if not edge_types:
-        message = "name at least one edge type to follow"
-        raise InvalidInput(message, code="analysis_without_edges")
-    found = [find_type(snapshot, f"edge:{name}") for name in dict.fromkeys(edge_types)]
-    known = [snapshot.catalog.edges[type_.name] for type_ in found]
-    ends = dict.fromkeys([*node_types, *(name for edge in known for name in (edge.src, edge.dst))])
+    """Read edges of some types, and the nodes of all types that take part."""
+    known = [snapshot.catalog.edges[name] for name in types.edges]
 
     def frame(kind: TypeKind, name: str, columns: Sequence[str]) -> DataFrame:
         return read(spark, graph, f"{kind}:{name}", at=snapshot, columns=columns)
 
     nodes = [
         frame(TypeKind.NODE, name, ["id"]).select(node_key(name, F.col("id")).alias(NODE))
-        for name in ends
+        for name in types.nodes
     ]
     edges = []
     for edge in known:

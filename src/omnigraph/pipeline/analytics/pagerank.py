@@ -6,34 +6,12 @@ run gives the same result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, materialize
-
-FIXED_POINT_ONE = 2**60
-"""What all ranks add up to."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRankOptions:
-    """How to rank: the share that follows edges, and when to end."""
-
-    damping: float = 0.85
-    iterations: int = 50
-    tolerance: float = 1e-6
-    """The change of all ranks together, of 1 in all, below which nothing is repeated."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.damping < 1 or self.iterations < 1 or self.tolerance < 0:
-            message = (
-                "damping must be at least 0 and less than 1, iterations at least 1, "
-                "tolerance at least 0"
-            )
-            raise InvalidInput(message, code="analysis_option_invalid")
+from omnigraph.query.analytics.options import PageRankOptions
+from omnigraph.query.analytics.ranks import FIXED_POINT_ONE
 
 
 def pagerank(network: Network, options: PageRankOptions) -> tuple[DataFrame, int]:

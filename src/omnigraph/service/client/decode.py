@@ -20,6 +20,7 @@ from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.model import MergeOutcome, MergeResult
 from omnigraph.query.executor import OperatorStats
 from omnigraph.query.explain import ExplainedOperator, Explanation
+from omnigraph.query.running import RunningQuery
 from omnigraph.service.client.migration_steps import read_steps
 from omnigraph.write.load import LoadResult, WriteMode
 from omnigraph.write.mutation import MutationResult
@@ -32,6 +33,22 @@ JsonObject = Mapping[str, Any]
 def read_instant(micros: int) -> datetime:
     """Read a time in microseconds since 1970."""
     return _EPOCH + timedelta(microseconds=micros)
+
+
+def read_running_query(facts: JsonObject, graph: str) -> RunningQuery:
+    """Read a query that runs at a server."""
+    return RunningQuery(
+        id=facts["query_id"],
+        graph=graph,
+        actor=facts["actor_id"],
+        name=facts["query_name"],
+        digest=facts["query_digest"],
+        commit_id=facts["graph_commit_id"],
+        started_at=read_instant(facts["started_at"]),
+        seconds=facts["seconds"],
+        operator=facts["operator"],
+        process_id=facts["process_id"],
+    )
 
 
 def read_commit(facts: JsonObject | None) -> Commit | None:

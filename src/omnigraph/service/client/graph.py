@@ -23,6 +23,7 @@ from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import is_spark_engine
 from omnigraph.query.result import Result, ResultStream, column_types, to_stored_types
+from omnigraph.query.running import RunningQuery
 from omnigraph.service import wire
 from omnigraph.service.client.blobs import find_blob
 from omnigraph.service.client.decode import (
@@ -35,6 +36,7 @@ from omnigraph.service.client.decode import (
     read_merge,
     read_mutation,
     read_origins,
+    read_running_query,
 )
 from omnigraph.service.client.resources import (
     RemoteAddress,
@@ -64,6 +66,7 @@ from omnigraph.service.operations.mutations import (
     revert,
 )
 from omnigraph.service.operations.queries import entity, explain, export, query
+from omnigraph.service.operations.running import cancel_running, list_running
 from omnigraph.service.operations.stored import invoke, invoke_if, list_queries
 from omnigraph.write.load import LoadOptions, LoadResult
 from omnigraph.write.mutation import MutationResult
@@ -306,6 +309,13 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
             for row in answer.recoveries
         ]
 
+    def running_queries(self) -> list[RunningQuery]:
+        answer = self._context.call(list_running, wire.NoRequest())
+        return [read_running_query(members(query), self.uri) for query in answer.queries]
+
+    def cancel_query(self, id: str) -> None:
+        self._context.call(cancel_running, wire.RunningQueryQuery(query_id=id))
+
     def _load(
         self,
         data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
@@ -389,6 +399,7 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
 
     # --- what needs the graph itself
 
+    analyze = _unsupported_remotely("analyze")
     cleanup = _unsupported_remotely("cleanup")
     embed = _unsupported_remotely("embed")
     export_archive = _unsupported_remotely("export_archive")

@@ -13,6 +13,7 @@ from omnigraph.service.operations import (
     mutations,
     proposals,
     queries,
+    running,
     schema,
     server,
     stored,
@@ -35,6 +36,7 @@ OPERATIONS: tuple[AnyOperation, ...] = tuple(
         entity_history,
         blobs,
         maintenance,
+        running,
     )
     for declared in vars(module).values()
     if isinstance(declared, Operation) and declared.function.__module__ == module.__name__

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 
 from omnigraph.service.wire.changes import ChangeImageOutput
+from omnigraph.service.wire.parameters import FromPath
 from omnigraph.service.wire.requests import ChangeOpOutput, EntityKindOutput, EpochMicros, WireCount
 from omnigraph.service.wire.responses import CommitOutput
 
@@ -178,3 +179,29 @@ class RecoveryListOutput(Struct, kw_only=True):
     """The audit of recovery, oldest first."""
 
     recoveries: list[RecoveryOutput]
+
+
+class RunningQueryQuery(Struct, kw_only=True):
+    """A running query, by its ID."""
+
+    query_id: FromPath[str]
+
+
+class RunningQueryOutput(Struct, kw_only=True):
+    """A query that runs in a process of the server; `query_digest` is that of its text."""
+
+    query_id: str
+    query_name: str
+    query_digest: str
+    actor_id: str | None
+    graph_commit_id: str
+    started_at: EpochMicros
+    seconds: float
+    operator: str | None
+    process_id: WireCount
+
+
+class RunningQueryListOutput(Struct, kw_only=True):
+    """The running queries, oldest first."""
+
+    queries: list[RunningQueryOutput]

@@ -20,7 +20,7 @@ def test_what_an_embedded_graph_has_is_there():
     assert public(Graph) - public(RemoteGraph) == BY_TOKEN
 
 
-@pytest.mark.parametrize("name", [*MAINTENANCE, *FILES])
+@pytest.mark.parametrize("name", [*MAINTENANCE, *FILES, "analyze"])
 def test_what_needs_the_graph_itself_says_so(name):
     with pytest.raises(InvalidInput, match=f"`{name}` needs the graph itself") as caught:
         getattr(RemoteGraph, name)(None, keep=1, confirm=True)
