@@ -188,6 +188,7 @@ key_conflict | conflict | An entity to insert exists already.
 load_mode_invalid | invalid | The load mode is unknown or does not fit the input.
 input_unknown | invalid | The input of a load is not a table, rows or a path of a known format.
 input_unreadable | invalid unavailable | The input of a load cannot be read.
+inference_undecided | invalid | No type can be inferred from the inputs; the message says why.
 encoding_unknown | invalid | The text encoding is unknown.
 external_blob_source | unavailable 424 | An external blob cannot be read.
 external_blobs_invalid | invalid | A base URI of external blobs is invalid.

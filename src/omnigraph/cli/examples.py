@@ -91,6 +91,8 @@ pipeline | validate papers.yaml --store ./my-graph
 pipeline | run papers.yaml --store ./my-graph
 pipeline | status --store ./my-graph
 pipeline abort | --store ./my-graph RUN
+pipeline init | --from people.parquet --from knows.csv
+pipeline init | --from Author=people.csv --from 'papers/*.parquet' --out papers
 pipeline list | --cluster ./cluster
 pipeline plan | papers.yaml --store ./my-graph --count
 pipeline report | --store ./my-graph --html report.html

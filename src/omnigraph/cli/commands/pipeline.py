@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 import omnigraph.pipeline as spark
+from omnigraph.cli.commands.pipeline_init import init
 from omnigraph.cli.commands.pipeline_warmup import warmup
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog, replaced_file
@@ -63,6 +64,7 @@ def pipeline() -> None:
     """Load data with Spark, as described by a pipeline file."""
 
 
+pipeline.add_command(init)
 pipeline.add_command(warmup)
 
 
