@@ -38,6 +38,11 @@ def test_a_proposed_pipeline_loads_what_the_files_hold(spark, tmp_path, monkeypa
     )
     person = loaded.entity_at("Person", "11")
     assert person == {
-        **{"id": "11", "code": 11, "day": person["day"], "order": "x", "a_b": "007"},
-        **{"user": "a", "current_date": 1},
+        "id": "11",
+        "code": 11,
+        "day": person["day"],
+        "order": "x",
+        "a_b": "007",
+        "user": "a",
+        "current_date": 1,
     }

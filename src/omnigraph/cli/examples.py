@@ -73,6 +73,7 @@ index status | ./my-graph
 ingest | ./my-graph --data data.json
 init | ./my-graph --schema schema.pg
 init | s3://bucket/my-graph --schema schema.pg
+init | ./my-graph --from people.csv --from knows.parquet --yes
 lint | --schema schema.pg --query queries.gq
 lint | --store ./my-graph --query queries
 load | ./my-graph --data data.ndjson --mode merge

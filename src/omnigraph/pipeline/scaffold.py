@@ -77,7 +77,7 @@ def _source_names(schema: InferredSchema) -> list[tuple[InputFile, str]]:
 
 
 def _source_lines(table: InputFile, name: str, folder: Path) -> Iterator[str]:
-    if table.kind == "arrow":
+    if table.kind in ("arrow", "memory"):
         message = f"pipelines do not read {table.label}: write it as Parquet"
         raise InvalidInput(message, code="input_unknown", file=table.label)
     yield f"  {name}:"

@@ -177,6 +177,22 @@ def test_ids_link_tables_and_references_become_edges(infer):
     assert note == "all values are values of `id` of employees.jsonl: it may refer to them"
 
 
+def test_a_reference_that_is_unique_elsewhere_by_chance_stays_a_reference(infer):
+    schema = infer(
+        firms_csv="id,title\n7,Seven\n8,Eight\n",
+        people_csv="code,name\n1,ada\n2,bo\n",
+        jobs_csv="person_code,firm_id\n1,7\n2,8\n",
+        ships_csv="imo,firm_id\n123,7\n124,7\n",
+        calls_csv="imo,day\n123,1\n123,2\n",
+    )
+    assert ends(schema) == {
+        "Jobs": ("person_code", "Person", "firm_id", "Firm"),
+        "ShipFirm": ("imo", "Ship", "firm_id", "Firm"),
+    }
+    [_, reference] = next(n for n in schema.nodes if n.name == "Call").properties[0].evidence
+    assert reference == "all values are in `imo` of ships.csv; an edge needs keys of both types"
+
+
 def test_edges_choose_the_key_they_refer_to(infer):
     schema = infer(
         users_csv="id,email,name\n1,a@x,ada\n2,b@x,bo\n", follows_csv="src,dst\na@x,b@x\n"
@@ -395,3 +411,15 @@ def test_a_folder_and_a_pattern_are_one_table_each(infer, tmp_path):
         ("Person", "people-*.csv"),
     ]
     assert "in 3 rows" in schema.nodes[0].evidence[0]
+
+
+def test_tables_in_memory_are_inferred_and_loaded(tmp_path):
+    people = pa.table({"name": ["ada", "bo"], "age": [36, None]})
+    knows = pa.record_batch({"src": ["ada", "ada"], "dst": ["bo", "bo"]})
+    found = og.infer({"Human": people, "Likes": knows})
+    graph = og.init(tmp_path / "g", found.schema)
+    assert graph.load(found.rows()).total == 4
+    assert graph.entity_at("Human", "ada") == {"id": "ada", "name": "ada", "age": 36}
+    for wrong in ({"human": people}, {"Human": [1]}):
+        with pytest.raises(InvalidInput):
+            og.infer(wrong)

@@ -16,8 +16,10 @@ from omnigraph.write.inference.model import (
     UndecidedTable,
 )
 from omnigraph.write.inference.schema_text import schema_text
+from omnigraph.write.inference.typed_rows import Inference, infer
 
 __all__ = [
+    "Inference",
     "InferredEdge",
     "InferredNode",
     "InferredProperty",
@@ -26,6 +28,7 @@ __all__ = [
     "InputFile",
     "UndecidedTable",
     "find_input_files",
+    "infer",
     "infer_schema",
     "schema_text",
 ]

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,7 @@ from omnigraph.write.inputs.byte_streams import (
     open_source,
 )
 from omnigraph.write.inputs.csv_reader import HEADER_BYTES, CsvDialect, open_csv
+from omnigraph.write.inputs.table_reader import memory_table
 from omnigraph.write.progress import ProgressMeter
 
 MIXED = "mixed"
@@ -65,6 +66,8 @@ class InputFile:
     named: str | None = None
     delimiter: str = ","
     encoding: str | None = None
+    data: pa.Table | None = field(default=None, compare=False, repr=False)
+    """The rows of a table in memory, which has no path."""
 
     @property
     def is_text(self) -> bool:
@@ -73,6 +76,9 @@ class InputFile:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows, or some columns of them; raise InvalidInput when they cannot be read."""
+        if self.data is not None:
+            names = [name for name in self.data.schema.names if columns is None or name in columns]
+            yield from self.data.select(names).to_batches(max_chunksize=_ROWS)
         for path in self.paths:
             try:
                 yield from _READERS[self.kind](self, path, columns)
@@ -82,6 +88,19 @@ class InputFile:
                 )
                 message = f"cannot read {path}: {why}"
                 raise InvalidInput(message, code="input_unreadable", file=str(path)) from error
+
+
+def memory_input(name: str, data: Any) -> InputFile:  # noqa: ANN401 - whatever people have
+    """Return an Arrow table, a data frame or a stream of batches, whose rows have a type."""
+    if not is_type_name(name):
+        message = f"'{name}' is not a name of a type: it begins with an upper-case letter"
+        raise InvalidInput(message, code="input_unknown")
+    table = memory_table(data)
+    if table is None:
+        message = f"cannot infer from {type(data).__name__}: give a table, a data frame or a path"
+        raise InvalidInput(message, code="input_unknown", type=name)
+    rows = pa.Table.from_batches(list(table.batches))
+    return InputFile(label=name, kind="memory", paths=(), stem=name, named=name, data=rows)
 
 
 def find_input_files(texts: Iterable[str], encoding: str | None = None) -> list[InputFile]:

@@ -102,8 +102,8 @@ def _find_named(found: References, sets: ValueSets) -> None:
         ]
         for column, values in collect_values(table, columns, sets).items():
             targets = names_type(column, nodes)
-            owner = _owner(column, found, number)
-            targets += [owner] if owner is not None and owner not in targets else []
+            owner = None if targets else _owner(column, found, number)
+            targets += [] if owner is None else [owner]
             _add_named(found, number, column, values, targets)
 
 

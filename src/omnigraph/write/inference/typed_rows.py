@@ -1,8 +1,10 @@
-"""Read the tables of inferred types as a load takes them."""
+"""Infer from whatever people have, and read the rows of inferred types as a load takes them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
@@ -14,12 +16,57 @@ from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type
 from omnigraph.write.coercion import CoercionRules, coerce_column
 from omnigraph.write.inference.column_profile import key_texts_of
+from omnigraph.write.inference.infer import infer_schema
+from omnigraph.write.inference.input_tables import find_input_files, memory_input
 from omnigraph.write.inference.model import (
     InferredEdge,
     InferredProperty,
     InferredSchema,
     InferredType,
 )
+from omnigraph.write.inference.schema_text import schema_text
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """A schema inferred from data, and the data it was inferred from."""
+
+    inferred: InferredSchema
+
+    @property
+    def schema(self) -> str:
+        """The schema as `.pg` text, with the evidence for each choice as comments."""
+        return schema_text(self.inferred)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the data does not decide, or what would be lost."""
+        return self.inferred.warnings
+
+    def rows(self) -> dict[str, pa.RecordBatchReader]:
+        """Return the rows by type, for `Graph.load`; readers of files are read once."""
+        return typed_rows(self.inferred)
+
+
+def infer(
+    *inputs: str | os.PathLike[str] | Mapping[str, Any], encoding: str | None = None
+) -> Inference:
+    """Infer a schema from files, or from tables and data frames by the name of their type.
+
+    `Type=FILE` names the type of a file; `encoding` is that of CSV and JSON files.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"name": ["ada", "bo"]})
+    >>> knows = pa.table({"from": ["ada"], "to": ["bo"]})
+    >>> found = infer({"Person": people, "Knows": knows})
+    >>> [type_.name for type_ in found.inferred.types]
+    ['Person', 'Knows']
+    """
+    files = [os.fspath(one) for one in inputs if not isinstance(one, Mapping)]
+    tables = [
+        memory_input(*item) for one in inputs if isinstance(one, Mapping) for item in one.items()
+    ]
+    return Inference(infer_schema([*find_input_files(files, encoding), *tables]))
 
 
 def typed_rows(schema: InferredSchema) -> dict[str, pa.RecordBatchReader]:
