@@ -330,9 +330,11 @@ analysis_target_invalid | invalid | The types or direction of a graph analysis a
 analysis_without_edges | invalid | A graph analysis needs at least one edge type.
 pipeline_file_unreadable | not_found | The pipeline file cannot be read.
 pipeline_changed | invalid | The pipeline file or its variables changed since the run began.
+pipeline_target_unknown | invalid | The pipeline file has no target of that name.
 pipeline_not_applied | not_found | The cluster has no pipeline of that name.
 report_not_found | not_found | The pipeline run has no report yet.
 run_not_found | not_found | The pipeline run does not exist.
+selection_invalid | invalid | The selection names what the pipeline does not have, or leaves none.
 run_not_resumable | invalid | The pipeline run cannot be resumed from here; name its file.
 run_finished | invalid | The pipeline run was published already.
 run_aborted | conflict | The pipeline run was aborted.

@@ -103,3 +103,33 @@ def test_a_schema_and_a_pipeline_are_proposed_for_files(tmp_path):
     assert report["types"][0]["properties"][1]["type"] == "String"
     assert report["undecided"][0]["file"] == "odd.csv"
     assert b"age: String\n" in (tmp_path / "crm/schema.pg").read_bytes()
+
+
+def test_sources_and_types_are_listed_as_a_part_and_at_a_target(uri, tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        f"version: 1\ngraph: ./nowhere\nvariables: {{F: a}}\ntargets: {{prod: {{graph: {uri}}}}}\n"
+        "sources: {a: {csv: '${F}.csv'}, b: {sql: select * from a}}\n"
+        "nodes: {Topic: {source: a}, Article: {source: b}}\nedges: {About: {source: b}}\n"
+    )
+    ran = omnigraph("pipeline", "ls", path, "--target", "prod", "--select", "Topic+")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        "pipeline p: sources\n"
+        "  source  kind  reads\n"
+        "  a       csv\n"
+        "  b       sql   a\n"
+        "types\n"
+        "  type        source  endpoints\n"
+        "  node Topic  a\n"
+        "  edge About  b       Topic\n"
+    )
+    schema = ("--schema", LIBRARY / "schema.pg", "--exclude", "source:b", "--json")
+    listed = json.loads(omnigraph("pipeline", "ls", path, *schema).out)
+    assert listed["types"] == [{"type": "node:Topic", "reads": ["a"], "needs": []}]
+    assert omnigraph("pipeline", "run", path, "--target", "dev").code == 3
+    assert omnigraph("pipeline", "resume", "01X", "--uri", uri).code == 1
+    unknown = omnigraph("pipeline", "ls", path, "--target", "prod", "--select", "Topik")
+    assert (unknown.code, "error[selection_invalid]" in unknown.err) == (1, True)
+    elsewhere = omnigraph("pipeline", "validate", path, "--target", "dev")
+    assert (elsewhere.code, "target 'dev' is not declared" in elsewhere.err) == (1, True)

@@ -95,12 +95,17 @@ pipeline abort | --store ./my-graph RUN
 pipeline init | --from people.parquet --from knows.csv
 pipeline init | --from Author=people.csv --from 'papers/*.parquet' --out papers
 pipeline list | --cluster ./cluster
+pipeline ls | papers.yaml --store ./my-graph
+pipeline ls | papers.yaml --schema schema.pg --select Person+ --exclude source:drafts --json
 pipeline plan | papers.yaml --store ./my-graph --count
+pipeline plan | papers.yaml --target prod --select Person+
 pipeline report | --store ./my-graph --html report.html
 pipeline resume | --store ./my-graph RUN
 pipeline run | papers.yaml --store ./my-graph --set day=2026-01-31
 pipeline run | papers.yaml --store ./my-graph --force
+pipeline run | papers.yaml --target prod --exclude source:drafts
 pipeline run | papers --cluster ./cluster --html report.html
+pipeline run | papers.yaml --store ./my-graph --json --log-format json
 pipeline status | --store ./my-graph
 pipeline validate | papers.yaml --store ./my-graph
 pipeline validate | papers.yaml --schema schema.pg

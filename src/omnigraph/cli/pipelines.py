@@ -18,6 +18,7 @@ from omnigraph.pipeline.page import seconds_text, size_text, state_text
 from omnigraph.pipeline.plans import PipelinePlan
 from omnigraph.pipeline.report import RunReport
 from omnigraph.pipeline.runs import PipelineRun
+from omnigraph.pipeline.selection import PipelineLineage
 from omnigraph.pipeline.spec import Pipeline, StoredPipeline
 from omnigraph.service.cluster.pipelines import (
     AppliedPipeline,
@@ -92,6 +93,22 @@ def unchecked_text(pipeline: Pipeline) -> str:
         return 'expressions not checked, run "plan" to check them'
     named = ", ".join(f"{name} ({why})" for name, why in pipeline.unchecked.items())
     return f'expressions and these sources not checked: {named}; run "plan" to open them'
+
+
+def print_lineage(lineage: PipelineLineage) -> None:
+    """Print the sources and types of a pipeline, and what each is made from."""
+    found = lineage.to_json()
+    sources = [(one["name"], one["kind"], ", ".join(one["reads"])) for one in found["sources"]]
+    _table(f"pipeline {lineage.pipeline}: sources", ("source", "kind", "reads"), sources)
+    types = [
+        (one["type"].replace(":", " "), ", ".join(one["reads"]), _type_names(one["needs"]))
+        for one in found["types"]
+    ]
+    _table("types", ("type", "source", "endpoints"), types)
+
+
+def _type_names(keys: Sequence[str]) -> str:
+    return ", ".join(key.partition(":")[2] for key in keys)
 
 
 def print_pipeline_plan(plan: PipelinePlan) -> None:

@@ -167,6 +167,13 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
             section="publish",
         ),
         _field("spark", FieldKind.SECTION, "the Spark session", section="spark"),
+        _field(
+            "targets",
+            FieldKind.SECTIONS,
+            "places to run at, chosen with `--target NAME`: what they give replaces what the file "
+            "says at the top",
+            section="target",
+        ),
     ),
     "source": (
         _field(
@@ -288,6 +295,22 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
             "delete the branch once it is merged",
             default="`false`",
             example="true",
+        ),
+    ),
+    "target": (
+        _field("graph", FieldKind.TEXT, "address of the graph", example="s3://graphs/crm"),
+        _field("branch", FieldKind.SECTION, "the branch to load into", section="branch"),
+        _field(
+            "master",
+            FieldKind.TEXT,
+            "a Spark master, or `sc://host:port`",
+            example="spark://host:7077",
+        ),
+        _field(
+            "variables",
+            FieldKind.SCALARS,
+            "values of variables that the file declares; `--set` and the environment override them",
+            example="{DAY: 2024-01-01}",
         ),
     ),
     "spark": (

@@ -117,6 +117,7 @@ def run_pipeline(running: PipelineExecution, *, force: bool = False) -> RunRepor
             "digest": pipeline_digest(pipeline),
             "mode": pipeline.mode,
             "merge_into": pipeline.publish.merge_into,
+            **_choices(pipeline),
         }
         key = None if force else run_key(ready)
         runs = RunStore(running.manifest.objects)
@@ -125,6 +126,16 @@ def run_pipeline(running: PipelineExecution, *, force: bool = False) -> RunRepor
             return _run_and_record(running, ready, run)
     finally:
         ready.sources.close()
+
+
+def _choices(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the target and the selection of a run, for a process that resumes it."""
+    choices = {
+        "target": pipeline.target,
+        "select": list(pipeline.select),
+        "exclude": list(pipeline.exclude),
+    }
+    return {name: choice for name, choice in choices.items() if choice}
 
 
 def resume_pipeline(running: PipelineExecution, run: PipelineRun) -> RunReport:
