@@ -132,6 +132,7 @@ _TITLES = {
     "dedupe": "`dedupe`",
     "branch": "`branch`",
     "publish": "`publish`",
+    "check": "A check, below `checks`",
     "target": "A target, below `targets`",
     "spark": "`spark`",
 }

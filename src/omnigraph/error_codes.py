@@ -329,6 +329,7 @@ analysis_option_invalid | invalid | An option of a graph analysis is invalid.
 analysis_target_invalid | invalid | The types or direction of a graph analysis are invalid.
 analysis_without_edges | invalid | A graph analysis needs at least one edge type.
 pipeline_file_unreadable | not_found | The pipeline file cannot be read.
+checks_failed | invalid | Checks of the staged state found what must not become visible.
 pipeline_changed | invalid | The pipeline file or its variables changed since the run began.
 pipeline_target_unknown | invalid | The pipeline file has no target of that name.
 pipeline_not_applied | not_found | The cluster has no pipeline of that name.

@@ -47,6 +47,10 @@ EXIT_CODES: dict[ExitCode, tuple[str, str]] = {
         "the commit is on the branch; its merge has conflicts",
         "`omnigraph merge BRANCH --resolve …`",
     ),
+    ExitCode.CHECKS_FAILED: (
+        "a check of severity `fail` found something; nothing was published",
+        "correct the data or the check",
+    ),
     ExitCode.TRY_AGAIN: (
         "other writers, storage, Spark or an embedding service were in the way",
         "`pipeline resume RUN`, or run again later",
@@ -67,6 +71,7 @@ _BY_CODE = {
     ),
     "pipeline_file_unreadable": ExitCode.PIPELINE_INVALID,
     "input_unreadable": ExitCode.DATA_INVALID,
+    "checks_failed": ExitCode.CHECKS_FAILED,
 }
 _BY_CATEGORY = {
     Category.CONTENTION: ExitCode.TRY_AGAIN,

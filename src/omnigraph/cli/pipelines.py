@@ -28,6 +28,8 @@ from omnigraph.service.cluster.pipelines import (
 )
 from omnigraph.service.cluster.serving import open_store
 
+_SHOWN_ENTITIES = 5
+
 # --- pipelines of a cluster --------------------------------------------------------------------
 
 
@@ -184,9 +186,24 @@ def print_run_report(report: RunReport) -> None:
         _table("types", heads, rows)
     stages = [(stage["name"], seconds_text(stage["seconds"])) for stage in report.stages]
     _table("stages", ("stage", "time"), stages)
+    checks = [
+        (one["name"], _outcome_text(one), one["message"], _entities_text(one))
+        for one in report.checks
+    ]
+    if checks:
+        _table("checks", ("check", "outcome", "finding", "entities"), checks)
     for line in _summary_lines(report):
         click.echo(line)
     print_notes(report.notes)
+
+
+def _outcome_text(check: Mapping[str, Any]) -> str:
+    return "passed" if check["passed"] else {"warn": "warning", "fail": "failed"}[check["severity"]]
+
+
+def _entities_text(check: Mapping[str, Any]) -> str:
+    shown = [f"{one['type']} {one['id']}" for one in check["entities"][:_SHOWN_ENTITIES]]
+    return ", ".join(shown) + (", …" if len(check["entities"]) > _SHOWN_ENTITIES else "")
 
 
 def _type_row(key: str, type_: Mapping[str, Any]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from omnigraph.lang import (
     did_you_mean,
     report_for_bytes,
 )
+from omnigraph.pipeline.check_spec import CheckSpec, read_checks
 from omnigraph.pipeline.document import (
     KeepRule,
     LocatedText,
@@ -144,6 +145,7 @@ class Pipeline:
     rejects: str | None = None
     publish: PublishSpec = field(default_factory=PublishSpec)
     spark: SparkSpec = field(default_factory=SparkSpec)
+    checks: tuple[CheckSpec, ...] = field(default=(), repr=False)
     target: str | None = field(default=None, repr=False)
     """The target that was chosen."""
     select: tuple[str, ...] = field(default=(), repr=False)
@@ -235,6 +237,7 @@ def parse_pipeline(
     if "sources" in top.values and not sources and not report.errors:
         reader.report(Code.PIPELINE_FIELD_MISSING, "`sources` is empty", top.span)
     pipeline = _pipeline(report, folder, top, sources, types)
+    pipeline = replace(pipeline, checks=read_checks(reader, top.get("checks") or ()))
     if target is not None:
         pipeline = _at_target(pipeline, target, targets[target])
     _check_uses(reader, pipeline)
