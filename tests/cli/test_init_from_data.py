@@ -30,7 +30,7 @@ def test_files_become_a_graph(tmp_path):
         {"type": "Person", "data": {"id": "ada", "name": "ada", "age": 36}},
         {"type": "Person", "data": {"id": "bo", "name": "bo", "age": None}},
     ]
-    made = json.loads(omnigraph("init", "h", *FILES, "--yes", "--json", cwd=tmp_path).out)
+    made = json.loads(omnigraph("--yes", "init", "h", *FILES, "--json", cwd=tmp_path).out)
     assert (made["load"]["total_entities"], made["types"][0]["name"]) == (3, "Person")
 
 

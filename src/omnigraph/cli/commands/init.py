@@ -10,7 +10,7 @@ import click
 
 from omnigraph.cli.files import open_catalog
 from omnigraph.cli.inference import infer_inputs, input_options, types_text
-from omnigraph.cli.options import InvalidUsage, actor_and_policy, json_option
+from omnigraph.cli.options import InvalidUsage, actor_and_policy, json_option, option_value
 from omnigraph.cli.output import json_requested, print_json, print_notes
 from omnigraph.cli.progress import show_progress
 from omnigraph.graph import Graph
@@ -53,7 +53,7 @@ def init(
         _print_created(_create(uri, report.source.text))
         return
     inferred = Inference(infer_inputs(inputs, encoding))
-    if not yes:
+    if not (yes or option_value("yes")):
         _confirm(uri, inferred)
     graph = _create(uri, inferred.schema)
     with show_progress("loading") as progress:
