@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 
 from omnigraph.commit.model import Snapshot
 from omnigraph.dataset_view.version_reader import DatasetView
-from omnigraph.errors import Category, OmniError
+from omnigraph.errors import Category, NotFound, OmniError
 from omnigraph.plan import ReadPlan
 from omnigraph.plan.expressions import Binding, PropertyRef
 from omnigraph.plan.operators import AntiJoin, PlanOperator, operator_inputs
 from omnigraph.query.engine import Engine
-from omnigraph.types import Scalar
+from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_json, to_values
 from omnigraph.types.duration import format_duration
 
@@ -222,8 +222,7 @@ def _run_row_count(snapshot: Snapshot, check: StateCheck, rule: RowCountCheck) -
 def _run_freshness(
     engine: Engine, snapshot: Snapshot, check: StateCheck, rule: FreshnessCheck, now: datetime
 ) -> CheckResult:
-    view = _view(engine, snapshot, rule.table_key)
-    type_ = view.type.definition.properties[rule.property].type
+    view, type_ = _view(engine, snapshot, rule)
     newest = None
     for batch in view.scan([rule.property]):
         largest = pc.max(batch.column(0))
@@ -245,9 +244,8 @@ def _run_freshness(
 def _run_accepted_values(
     engine: Engine, snapshot: Snapshot, check: StateCheck, rule: AcceptedValuesCheck
 ) -> CheckResult:
-    view = _view(engine, snapshot, rule.table_key)
+    view, type_ = _view(engine, snapshot, rule)
     kind, _, name = rule.table_key.partition(":")
-    type_ = view.type.definition.properties[rule.property].type
     count, rows, entities = 0, list[dict[str, Any]](), list[dict[str, str]]()
     for batch in view.scan(["id", rule.property]):
         values = batch.column(1).cast(rule.values.type)
@@ -265,8 +263,17 @@ def _run_accepted_values(
     return _result(check, message, count, rows=rows, entities=entities)
 
 
-def _view(engine: Engine, snapshot: Snapshot, table_key: str) -> DatasetView:
-    return DatasetView.of(engine.manifest, snapshot, snapshot.type_of(table_key))
+def _view(
+    engine: Engine, snapshot: Snapshot, rule: FreshnessCheck | AcceptedValuesCheck
+) -> tuple[DatasetView, PropertyType]:
+    """Return a type and the type of its property; raise NotFound for what is not visible."""
+    entry = snapshot.entry(rule.table_key)
+    type_ = snapshot.type_of(rule.table_key)
+    property_ = type_.definition.properties.get(rule.property)
+    if property_ is None:
+        message = f"{_type_name(rule.table_key)} has no property `{rule.property}`"
+        raise NotFound(message, code="unknown_property", property=rule.property)
+    return DatasetView(engine.manifest, type_, entry), property_.type
 
 
 def _type_name(table_key: str) -> str:

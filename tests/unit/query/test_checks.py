@@ -1,12 +1,14 @@
 """Checks of a snapshot: what each kind finds, with counts, rows and entities."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.commit.snapshot import apply_scope
 from omnigraph.errors import OmniError
+from omnigraph.policy.permissions import TypeGrant, TypeScope
 from omnigraph.query.checks import (
     MAX_FINDINGS,
     AcceptedValuesCheck,
@@ -134,6 +136,22 @@ def test_only_findings_of_severity_fail_prevent_a_publish(graph):
     }
 
 
-def test_a_hidden_type_does_not_exist_for_a_check(graph):
-    with pytest.raises(OmniError):
-        check(graph, QueryCheck("query q() { match { $p: Ghost } return { $p } }"))
+@pytest.mark.parametrize(
+    "rule",
+    [
+        QueryCheck("query q() { match { $p: Person  $p knows $q } return { $p } }"),
+        RowCountCheck("edge:Knows", 0),
+        AcceptedValuesCheck("edge:Knows", "kind", pa.array(["x"])),
+        FreshnessCheck("node:Person", "born", timedelta(days=1)),
+        AcceptedValuesCheck("node:Person", "born", pa.array([date(2024, 1, 1)])),
+    ],
+)
+def test_what_the_actor_may_not_read_does_not_exist_for_a_check(graph, rule):
+    scope = TypeScope.of([TypeGrant(frozenset({"Person"}), frozenset({("Person", "born")}))])
+    shown = apply_scope(graph._manifest, graph.snapshot(), scope)
+    engine = Engine(graph._manifest, may_write=False)
+    with pytest.raises(OmniError) as refused:
+        run_checks(engine, shown, [StateCheck("it", rule)], NOW)
+    assert refused.value.category in ("not_found", "invalid")
+    [seen] = run_checks(engine, shown, [StateCheck("it", RowCountCheck("node:Person", 4))], NOW)
+    assert seen.rows == [{"entities": 3}]
