@@ -18,6 +18,7 @@ from msgspec import structs
 
 from omnigraph.catalog.migration_steps import WIRE_NAMES as WIRE_NAMES
 from omnigraph.catalog.migration_steps import MigrationStep
+from omnigraph.cli.exit_codes import EXIT_CODES
 from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCodeRow
 from omnigraph.lang import Code
 from omnigraph.lang.base_parser import MAX_NESTING
@@ -131,6 +132,8 @@ _TITLES = {
     "dedupe": "`dedupe`",
     "branch": "`branch`",
     "publish": "`publish`",
+    "check": "A check, below `checks`",
+    "target": "A target, below `targets`",
     "spark": "`spark`",
 }
 
@@ -151,6 +154,12 @@ def pipeline() -> str:
         heads = ["field", "value", "meaning", "without it", "example"]
         parts.append(f"### {title}\n\n{table(heads, rows)}")
     return "\n".join(parts)
+
+
+def exit_codes() -> str:
+    """Return a table of the exit codes of pipeline runs."""
+    rows = [[str(int(code)), *texts] for code, texts in EXIT_CODES.items()]
+    return table(["exit code", "cause", "next step"], rows)
 
 
 def operations(table_: Sequence[AnyOperation] = OPERATIONS) -> str:
@@ -237,6 +246,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
         steps,
         limits,
         pipeline,
+        exit_codes,
         errors,
         categories,
         operations,

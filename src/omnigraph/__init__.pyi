@@ -51,3 +51,5 @@ from omnigraph.version import __version__ as __version__
 from omnigraph.write import KeyConflict as KeyConflict
 from omnigraph.write import ValidationFailed as ValidationFailed
 from omnigraph.write import Violation as Violation
+from omnigraph.write.inference import Inference as Inference
+from omnigraph.write.inference import infer as infer

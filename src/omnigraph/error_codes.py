@@ -190,6 +190,7 @@ key_conflict | conflict | An entity to insert exists already.
 load_mode_invalid | invalid | The load mode is unknown or does not fit the input.
 input_unknown | invalid | The input of a load is not a table, rows or a path of a known format.
 input_unreadable | invalid unavailable | The input of a load cannot be read.
+inference_undecided | invalid | No type can be inferred from the inputs; the message says why.
 encoding_unknown | invalid | The text encoding is unknown.
 external_blob_source | unavailable 424 | An external blob cannot be read.
 external_blobs_invalid | invalid | A base URI of external blobs is invalid.
@@ -330,10 +331,13 @@ analysis_option_invalid | invalid | An option of a graph analysis is invalid.
 analysis_target_invalid | invalid | The types or direction of a graph analysis are invalid.
 analysis_without_edges | invalid | A graph analysis needs at least one edge type.
 pipeline_file_unreadable | not_found | The pipeline file cannot be read.
+checks_failed | invalid | Checks of the staged state found what must not become visible.
 pipeline_changed | invalid | The pipeline file or its variables changed since the run began.
+pipeline_target_unknown | invalid | The pipeline file has no target of that name.
 pipeline_not_applied | not_found | The cluster has no pipeline of that name.
 report_not_found | not_found | The pipeline run has no report yet.
 run_not_found | not_found | The pipeline run does not exist.
+selection_invalid | invalid | The selection names what the pipeline does not have, or leaves none.
 run_not_resumable | invalid | The pipeline run cannot be resumed from here; name its file.
 run_finished | invalid | The pipeline run was published already.
 run_aborted | conflict | The pipeline run was aborted.

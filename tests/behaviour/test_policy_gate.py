@@ -385,6 +385,7 @@ SPARK_CALLS = {
     "Pipelines.abort": (lambda g, f: g.pipeline.abort(newest(f)), ["read", "change"]),
     "Pipelines.validate": (lambda g, folder: g.pipeline.validate(folder / "p.yaml"), ["read"]),
     "Pipelines.plan": (lambda g, folder: g.pipeline.plan(folder / "p.yaml"), ["read"]),
+    "Pipelines.lineage": (lambda g, folder: g.pipeline.lineage(folder / "p.yaml"), ["read"]),
     "Pipelines.report": (lambda g, _: g.pipeline.report(), ["read"]),
     "Pipelines.page": (lambda g, _: g.pipeline.page(), ["read"]),
 }

@@ -92,3 +92,18 @@ def test_line_on_a_terminal_is_updated_and_removed():
     line = r"loading: write, 2\.0 KiB of 4\.0 KiB, 1,234,567 rows, 3 of 8 tasks, \d s"
     clear = re.escape("\r\x1b[2K")
     assert re.fullmatch(f"({clear}{line}){{2,}}{clear}done\r\n", screen), screen
+
+
+def test_progress_as_lines_of_json_has_stages_rows_tasks_and_the_end(tmp_path):
+    program = SHOWN.replace('"3 of 8 tasks")', '"3 of 8 tasks", "json")').replace("2.5", "0.1")
+    program = program.replace("time.sleep", 'progress(Progress("publish", 5, 0)); time.sleep')
+    done = on_terminal([sys.executable, "-c", program])
+    lines = [json.loads(line) for line in done.splitlines() if line.startswith("{")]
+    assert [(e["event"], e["stage"], e["rows"], e["tasks"]) for e in lines] == [
+        ("stage", "write", 1_234_567, "3 of 8 tasks"),
+        ("stage", "publish", 5, "3 of 8 tasks"),
+        ("finished", "publish", 5, "3 of 8 tasks"),
+    ]
+    assert all(set(e) == {"time", "command", *e} and e["command"] == "loading" for e in lines)
+    failing = program.replace("time.sleep(0.1)", "raise ValueError")
+    assert '"event": "failed"' in on_terminal([sys.executable, "-c", failing])

@@ -146,12 +146,15 @@ def server() -> None:
 
 
 def main() -> None:
-    """Run the program; on failure print the error on standard error and exit with code 1."""
+    """Run the program; on failure print the error on standard error.
+
+    The exit code is 1, or by cause where the command documents that.
+    """
     try:
         cli(prog_name="omnigraph")
     except OmniError as error:
         import_module("omnigraph.cli.errors").report_error(error)
-        sys.exit(1)
+        sys.exit(import_module("omnigraph.cli.exit_codes").exit_code_of(error))
     except BrokenPipeError:
         # The reader of standard output closed the pipe; there is no output left to write to.
         sys.stderr.close()

@@ -81,6 +81,7 @@ index status | ./my-graph
 ingest | ./my-graph --data data.json
 init | ./my-graph --schema schema.pg
 init | s3://bucket/my-graph --schema schema.pg
+init | ./my-graph --from people.csv --from knows.parquet --yes
 lint | --schema schema.pg --query queries.gq
 lint | --store ./my-graph --query queries
 load | ./my-graph --data data.ndjson --mode merge
@@ -99,13 +100,20 @@ pipeline | validate papers.yaml --store ./my-graph
 pipeline | run papers.yaml --store ./my-graph
 pipeline | status --store ./my-graph
 pipeline abort | --store ./my-graph RUN
+pipeline init | --from people.parquet --from knows.csv
+pipeline init | --from Author=people.csv --from 'papers/*.parquet' --out papers
 pipeline list | --cluster ./cluster
+pipeline ls | papers.yaml --store ./my-graph
+pipeline ls | papers.yaml --schema schema.pg --select Person+ --exclude source:drafts --json
 pipeline plan | papers.yaml --store ./my-graph --count
+pipeline plan | papers.yaml --target prod --select Person+
 pipeline report | --store ./my-graph --html report.html
 pipeline resume | --store ./my-graph RUN
 pipeline run | papers.yaml --store ./my-graph --set day=2026-01-31
 pipeline run | papers.yaml --store ./my-graph --force
+pipeline run | papers.yaml --target prod --exclude source:drafts
 pipeline run | papers --cluster ./cluster --html report.html
+pipeline run | papers.yaml --store ./my-graph --json --log-format json
 pipeline status | --store ./my-graph
 pipeline validate | papers.yaml --store ./my-graph
 pipeline validate | papers.yaml --schema schema.pg

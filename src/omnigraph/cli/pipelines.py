@@ -18,6 +18,7 @@ from omnigraph.pipeline.page import seconds_text, size_text, state_text
 from omnigraph.pipeline.plans import PipelinePlan
 from omnigraph.pipeline.report import RunReport
 from omnigraph.pipeline.runs import PipelineRun
+from omnigraph.pipeline.selection import PipelineLineage
 from omnigraph.pipeline.spec import Pipeline, StoredPipeline
 from omnigraph.service.cluster.pipelines import (
     AppliedPipeline,
@@ -26,6 +27,8 @@ from omnigraph.service.cluster.pipelines import (
     read_pipeline_text,
 )
 from omnigraph.service.cluster.serving import open_store
+
+_SHOWN_ENTITIES = 5
 
 # --- pipelines of a cluster --------------------------------------------------------------------
 
@@ -92,6 +95,22 @@ def unchecked_text(pipeline: Pipeline) -> str:
         return 'expressions not checked, run "plan" to check them'
     named = ", ".join(f"{name} ({why})" for name, why in pipeline.unchecked.items())
     return f'expressions and these sources not checked: {named}; run "plan" to open them'
+
+
+def print_lineage(lineage: PipelineLineage) -> None:
+    """Print the sources and types of a pipeline, and what each is made from."""
+    found = lineage.to_json()
+    sources = [(one["name"], one["kind"], ", ".join(one["reads"])) for one in found["sources"]]
+    _table(f"pipeline {lineage.pipeline}: sources", ("source", "kind", "reads"), sources)
+    types = [
+        (one["type"].replace(":", " "), ", ".join(one["reads"]), _type_names(one["needs"]))
+        for one in found["types"]
+    ]
+    _table("types", ("type", "source", "endpoints"), types)
+
+
+def _type_names(keys: Sequence[str]) -> str:
+    return ", ".join(key.partition(":")[2] for key in keys)
 
 
 def print_pipeline_plan(plan: PipelinePlan) -> None:
@@ -167,9 +186,24 @@ def print_run_report(report: RunReport) -> None:
         _table("types", heads, rows)
     stages = [(stage["name"], seconds_text(stage["seconds"])) for stage in report.stages]
     _table("stages", ("stage", "time"), stages)
+    checks = [
+        (one["name"], _outcome_text(one), one["message"], _entities_text(one))
+        for one in report.checks
+    ]
+    if checks:
+        _table("checks", ("check", "outcome", "finding", "entities"), checks)
     for line in _summary_lines(report):
         click.echo(line)
     print_notes(report.notes)
+
+
+def _outcome_text(check: Mapping[str, Any]) -> str:
+    return "passed" if check["passed"] else {"warn": "warning", "fail": "failed"}[check["severity"]]
+
+
+def _entities_text(check: Mapping[str, Any]) -> str:
+    shown = [f"{one['type']} {one['id']}" for one in check["entities"][:_SHOWN_ENTITIES]]
+    return ", ".join(shown) + (", …" if len(check["entities"]) > _SHOWN_ENTITIES else "")
 
 
 def _type_row(key: str, type_: Mapping[str, Any]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -25,6 +27,7 @@ LINE_SECONDS = 5.0
 _FIRST_SECONDS, _REDRAW_SECONDS = 1.0, 0.5
 """When the line on a terminal appears, and how often it is drawn again."""
 _CLEAR = "\r\x1b[2K"
+TEXT_LOG, JSON_LOG = LOG_FORMATS = ("text", "json")
 
 
 class ProgressReport(Protocol):
@@ -50,16 +53,31 @@ class ProgressReport(Protocol):
 ProgressDetails = Callable[[], str | None]
 
 
+def log_format_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option for the form of progress lines, passed as `log_format`."""
+    return click.option(
+        "--log-format",
+        type=click.Choice(LOG_FORMATS),
+        default=TEXT_LOG,
+        help="Form of progress on standard error; json is a line for each stage and interval.",
+    )(command)
+
+
 @contextmanager
 def show_progress(
-    what: str, details: ProgressDetails | None = None
+    what: str, details: ProgressDetails | None = None, log_format: str = TEXT_LOG
 ) -> Iterator[Callable[[ProgressReport], None] | None]:
     """Show what a command does while the block lasts; yield a listener for what it reports.
 
     On a terminal a line on standard error is updated twice a second and removed at the end.
     Elsewhere a line is printed every few seconds, unless the command prints JSON. With `--quiet`
     nothing is shown, and the listener is None. `details` returns what no listener reports.
+    With the log format `json`, each stage and interval is a line of JSON, also with `--json`.
     """
+    if log_format == JSON_LOG:
+        with _json_progress(what, details) as listener:
+            yield listener
+        return
     is_terminal = sys.stderr.isatty()
     first, every = (
         (_FIRST_SECONDS, _REDRAW_SECONDS) if is_terminal else (_line_seconds(), _line_seconds())
@@ -84,6 +102,63 @@ def show_progress(
         ended.set()
         thread.join()
         line.clear()
+
+
+@contextmanager
+def _json_progress(
+    what: str, details: ProgressDetails | None
+) -> Iterator[Callable[[ProgressReport], None]]:
+    """Print a line when a stage begins, every few seconds, and at the end."""
+    lines = _JsonLines(what, details)
+    ended, every = threading.Event(), _line_seconds()
+
+    def show() -> None:
+        while not ended.wait(every):
+            lines.write("progress")
+
+    thread = threading.Thread(target=show, name="progress", daemon=True)
+    if every:
+        thread.start()
+    try:
+        yield lines
+    except BaseException:
+        lines.write("failed")
+        raise
+    else:
+        lines.write("finished")
+    finally:
+        ended.set()
+        if every:
+            thread.join()
+
+
+class _JsonLines:
+    """Progress as lines of JSON: the command, its stage, rows, tasks and seconds."""
+
+    def __init__(self, what: str, details: ProgressDetails | None) -> None:
+        self._what = what
+        self._details = details
+        self._last: ProgressReport | None = None
+        self._began = time.monotonic()
+
+    def __call__(self, reported: ProgressReport) -> None:
+        is_new = self._last is None or self._last.phase != reported.phase
+        self._last = reported
+        if is_new or reported.rows:
+            self.write("stage" if is_new else "progress")
+
+    def write(self, event: str) -> None:
+        last = self._last
+        line = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "event": event,
+            "command": self._what,
+            "stage": None if last is None else last.phase,
+            "rows": 0 if last is None else last.rows,
+            "tasks": None if self._details is None or event == "failed" else self._details(),
+            "seconds": round(time.monotonic() - self._began, 3),
+        }
+        click.echo(json.dumps(line), err=True)
 
 
 def spark_details(engine: str) -> ProgressDetails | None:

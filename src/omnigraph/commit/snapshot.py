@@ -21,6 +21,7 @@ from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import MAIN, Commit, Head, Snapshot, is_commit_id
+from omnigraph.commit.staged_commit import StagedCommit
 from omnigraph.errors import GraphCorrupt, NotFound, StorageUnavailable, VersionReclaimed
 from omnigraph.policy.permissions import TypeScope
 from omnigraph.policy.schema_view import SchemaView, reduce_schema
@@ -223,6 +224,30 @@ def _snapshot(
         schema=schema,
         schema_source=source,
     )
+
+
+# --- staged commits ----------------------------------------------------------------------------
+
+
+def snapshot_of_staged(snapshot: Snapshot, staged: StagedCommit) -> Snapshot:
+    """Return the state that a staged commit would make of a snapshot; it is not visible to others.
+
+    The commit may not change the schema.
+    """
+    assert staged.schema is None, "the types of the snapshot are those of its own schema"
+    datasets = dict(snapshot.head.datasets)
+    for dataset in staged.datasets:
+        before = datasets.get(dataset.key)
+        assert before is not None, "types come and go with the schema"
+        assert dataset.physical is not None, "types come and go with the schema"
+        datasets[dataset.key] = replace(
+            before,
+            version=before.version + 1,
+            physical=dataset.physical,
+            rows=dataset.rows,
+            excluded=dataset.excluded,
+        )
+    return replace(snapshot, head=replace(snapshot.head, datasets=datasets))
 
 
 # --- scopes: snapshots reduced to the visible types and properties ------------------------------

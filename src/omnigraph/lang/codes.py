@@ -185,6 +185,7 @@ class Code(StrEnum):
     PIPELINE_ID_MISUSED = "Y304", "an id is given to a type whose ids are made from its key"
     PIPELINE_ENDPOINT_INVALID = "Y305", "an endpoint does not give the key of its node type"
     PIPELINE_EMBED_INVALID = "Y306", "a property to embed is not one that is made from a text"
+    PIPELINE_CHECK = "Y307", "a check does not fit the types of the graph, or its query is refused"
     PIPELINE_SOURCE_UNREADABLE = "Y401", "Spark cannot open a source"
     PIPELINE_EXPRESSION = "Y402", "Spark does not accept an expression"
 

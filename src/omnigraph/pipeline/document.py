@@ -93,9 +93,15 @@ def compose_yaml(report: DiagnosticReport) -> MappingNode | None:
 class PipelineFileReader:
     """Reads the nodes of one file."""
 
-    def __init__(self, report: DiagnosticReport, variables: Mapping[str, str | None]) -> None:
+    def __init__(
+        self,
+        report: DiagnosticReport,
+        variables: Mapping[str, str | None],
+        target: str | None = None,
+    ) -> None:
         self._report = report
         self._variables = variables
+        self._target = target
 
     def report(self, code: Code, message: str, span: TextSpan, hint: str | None = None) -> None:
         """Report a problem."""
@@ -184,10 +190,17 @@ class PipelineFileReader:
     ) -> list[tuple[LocatedText, PipelineSection]]:
         found = []
         for name, value in self.entries(node, what) or ():
-            section = self.section(value, field.section, f"{field.section} `{name}`")
+            is_other = field.section == "target" and name.value != self._target
+            reader = self._without_values() if is_other else self
+            section = reader.section(value, field.section, f"{field.section} `{name}`")
             if section is not None:
                 found.append((name, section))
         return found
+
+    def _without_values(self) -> PipelineFileReader:
+        """Return a reader of a target that was not chosen: variables need no value there."""
+        values = {name: value or "0" for name, value in self._variables.items()}
+        return PipelineFileReader(self._report, values)
 
     def _version(self, node: Node) -> int | None:
         if _tag(node) == _INT and node.value == str(VERSION):
@@ -338,14 +351,16 @@ def span_of(node: Node) -> TextSpan:
     return TextSpan(start.index, stop)
 
 
-def plain_entries(root: MappingNode, name: str) -> Iterator[tuple[str, str | None]]:
-    """Yield names and plain values of a mapping at the top, as far as they are valid."""
-    for key, value in root.value:
-        if key.value == name and isinstance(value, MappingNode):
-            for inner, scalar in value.value:
-                if isinstance(inner, ScalarNode) and isinstance(scalar, ScalarNode):
-                    is_null = scalar.tag == _NULL and scalar.style is None
-                    yield inner.value, None if is_null else scalar.value
+def plain_entries(root: MappingNode, *path: str) -> Iterator[tuple[str, str | None]]:
+    """Yield names and plain values of the mapping at a path, as far as they are valid."""
+    node: Node | None = root
+    for name in path:
+        entries = node.value if isinstance(node, MappingNode) else ()
+        node = next((value for key, value in entries if key.value == name), None)
+    for inner, scalar in node.value if isinstance(node, MappingNode) else ():
+        if isinstance(inner, ScalarNode) and isinstance(scalar, ScalarNode):
+            is_null = scalar.tag == _NULL and scalar.style is None
+            yield inner.value, None if is_null else scalar.value
 
 
 def _tag(node: Node) -> str | None:

@@ -19,6 +19,7 @@ from omnigraph.pipeline.plans import PipelinePlan
 from omnigraph.pipeline.report import RunReport, read_report
 from omnigraph.pipeline.resolve import check_types
 from omnigraph.pipeline.runs import PipelineRun, RunStore
+from omnigraph.pipeline.selection import PipelineLineage, pipeline_lineage, select_part
 from omnigraph.pipeline.source_check import check_pipeline
 from omnigraph.pipeline.spec import Pipeline, PipelineSource, StoredPipeline, read_pipeline
 from omnigraph.pipeline.states import find_start_snapshot
@@ -34,7 +35,11 @@ class Pipelines:
         self._request = graph._request
 
     def validate(
-        self, path: PipelineSource, variables: Mapping[str, str] | None = None
+        self,
+        path: PipelineSource,
+        variables: Mapping[str, str] | None = None,
+        *,
+        target: str | None = None,
     ) -> Pipeline:
         """Check a pipeline file against the types of the graph and its input files, without Spark.
 
@@ -44,14 +49,35 @@ class Pipelines:
         Raises:
             PipelineError: lists all problems with line and column.
         """
-        pipeline = read_pipeline(path, variables)
+        pipeline = read_pipeline(path, variables, target=target)
         return check_pipeline(pipeline, self._catalog(pipeline))
 
-    def _read(self, path: PipelineSource, variables: Mapping[str, str] | None = None) -> Pipeline:
+    def lineage(
+        self,
+        path: PipelineSource,
+        variables: Mapping[str, str] | None = None,
+        *,
+        target: str | None = None,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> PipelineLineage:
+        """Return which sources and types of a pipeline depend on which others."""
+        pipeline = self._read(path, variables, target, select, exclude)
+        return pipeline_lineage(pipeline, self._catalog(pipeline))
+
+    def _read(
+        self,
+        path: PipelineSource,
+        variables: Mapping[str, str] | None,
+        target: str | None,
+        select: Sequence[str],
+        exclude: Sequence[str],
+    ) -> Pipeline:
         """Read a pipeline file and check its types; Spark checks its sources."""
-        pipeline = read_pipeline(path, variables)
-        check_types(pipeline, self._catalog(pipeline))
-        return pipeline
+        pipeline = read_pipeline(path, variables, target=target)
+        catalog = self._catalog(pipeline)
+        check_types(pipeline, catalog)
+        return select_part(pipeline, catalog, select, exclude)
 
     def _catalog(self, pipeline: Pipeline) -> Catalog:
         return find_start_snapshot(self._manifest, pipeline)[0].schema.catalog
@@ -62,31 +88,40 @@ class Pipelines:
         variables: Mapping[str, str] | None = None,
         *,
         count: bool = False,
+        target: str | None = None,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
     ) -> PipelinePlan:
         """Return what a run would read, create and change, without writing anything.
 
         With `count`, rows are counted after `where` and `dedupe`, which reads all of them.
         """
-        return spark.plan_pipeline(self._manifest, self._read(path, variables), count=count)
+        pipeline = self._read(path, variables, target, select, exclude)
+        return spark.plan_pipeline(self._manifest, pipeline, count=count)
 
-    def run(
+    def run(  # noqa: PLR0913 - the options of a run
         self,
         path: PipelineSource,
         variables: Mapping[str, str] | None = None,
         *,
         force: bool = False,
         progress: ProgressListener | None = None,
+        target: str | None = None,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
         again: bool | None = None,
     ) -> RunReport:
         """Run a pipeline and publish the loaded data as one commit, or nothing.
 
-        A pipeline does not load the same files twice unless `force` is true. `again` is a
+        A pipeline does not load the same files twice unless `force` is true. `target` is one of
+        the file's `targets`. `select` and `exclude` choose types: `Person`, `Person+` with all
+        that depends on it, `+Knows` with all it depends on, `source:people`. `again` is a
         deprecated alias of `force`.
         """
         if again is not None:
             warnings.warn("`again` is deprecated, use `force`", DeprecationWarning, stacklevel=2)
             force = force or again
-        pipeline = self._read(path, variables)
+        pipeline = self._read(path, variables, target, select, exclude)
         running = spark.PipelineExecution(self._manifest, self._request, pipeline, progress)
         running.declared = path.name if isinstance(path, StoredPipeline) else None
         return spark.run_pipeline(running, force=force)
@@ -115,7 +150,8 @@ class Pipelines:
                 "file, or the cluster that declares the pipeline"
             )
             raise InvalidInput(message, code="run_not_resumable", run=record.id)
-        pipeline = self._read(file, variables)
+        choices = [record.about.get(word) for word in ("target", "select", "exclude")]
+        pipeline = self._read(file, variables, choices[0], choices[1] or (), choices[2] or ())
         running = spark.PipelineExecution(self._manifest, self._request, pipeline, progress)
         return spark.resume_pipeline(running, record)
 

@@ -52,6 +52,7 @@ def _field(name: str, kind: FieldKind, about: str, **more: Any) -> PipelineField
 
 MODES = ("append", "merge", "overwrite")
 VIOLATIONS = ("fail", "reject")
+SEVERITIES = ("fail", "warn")
 
 _MAPPING = (
     _field(
@@ -166,7 +167,20 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
             "the commit message, and the merge after the commit",
             section="publish",
         ),
+        _field(
+            "checks",
+            FieldKind.SECTIONS,
+            "checks of the staged state before it is published, by name",
+            section="check",
+        ),
         _field("spark", FieldKind.SECTION, "the Spark session", section="spark"),
+        _field(
+            "targets",
+            FieldKind.SECTIONS,
+            "places to run at, chosen with `--target NAME`: what they give replaces what the file "
+            "says at the top",
+            section="target",
+        ),
     ),
     "source": (
         _field(
@@ -290,6 +304,72 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
             example="true",
         ),
     ),
+    "check": (
+        _field(
+            "query",
+            FieldKind.TEXT,
+            "file with a query that must return no rows",
+            example="checks.gq",
+        ),
+        _field(
+            "name",
+            FieldKind.TEXT,
+            "with `query`: the name of the query",
+            default="the only one of the file",
+            example="orphans",
+        ),
+        _field(
+            "row_count",
+            FieldKind.TEXT,
+            "a type whose number of entities must be within `min` and `max`",
+            example="Article",
+        ),
+        _field("min", FieldKind.TEXT, "with `row_count`: the least number", example="1000"),
+        _field("max", FieldKind.TEXT, "with `row_count`: the greatest number", example="2000000"),
+        _field(
+            "freshness",
+            FieldKind.TEXT,
+            "a Date or DateTime property whose newest value must not be older than `within`",
+            example="Article.updated",
+        ),
+        _field("within", FieldKind.TEXT, "with `freshness`: a duration", example="2d"),
+        _field(
+            "accepted_values",
+            FieldKind.TEXT,
+            "a property whose values must be among `values`, or null",
+            example="Article.state",
+        ),
+        _field(
+            "values",
+            FieldKind.TEXTS,
+            "with `accepted_values`: the values",
+            example="[draft, published]",
+        ),
+        _field(
+            "severity",
+            FieldKind.CHOICE,
+            "what a finding means: the run fails and nothing is published, or it is reported",
+            choices=SEVERITIES,
+            default="`fail`",
+            example="warn",
+        ),
+    ),
+    "target": (
+        _field("graph", FieldKind.TEXT, "address of the graph", example="s3://graphs/crm"),
+        _field("branch", FieldKind.SECTION, "the branch to load into", section="branch"),
+        _field(
+            "master",
+            FieldKind.TEXT,
+            "a Spark master, or `sc://host:port`",
+            example="spark://host:7077",
+        ),
+        _field(
+            "variables",
+            FieldKind.SCALARS,
+            "values of variables that the file declares; `--set` and the environment override them",
+            example="{DAY: 2024-01-01}",
+        ),
+    ),
     "spark": (
         _field(
             "master",
@@ -313,6 +393,9 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         ),
     ),
 }
+
+CHECK_KINDS = ("query", "row_count", "freshness", "accepted_values")
+"""Exactly one of them says what a check is."""
 
 SOURCE_KINDS = ("parquet", "csv", "json", "ndjson", "jdbc", "format", "sql")
 """Exactly one of them says what a source is."""

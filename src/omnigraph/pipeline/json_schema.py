@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from omnigraph.pipeline.fields import SECTIONS, SOURCE_KINDS, VERSION, FieldKind, PipelineField
+from omnigraph.pipeline.fields import (
+    CHECK_KINDS,
+    SECTIONS,
+    SOURCE_KINDS,
+    VERSION,
+    FieldKind,
+    PipelineField,
+)
 
 _SCALAR = {"type": ["string", "number", "boolean"]}
 _TEXT = {"type": ["string", "number"]}
@@ -39,6 +46,7 @@ def json_schema() -> dict[str, Any]:
     sections = {name: _section(name) for name in SECTIONS}
     top = sections.pop("pipeline")
     sections["source"]["oneOf"] = [{"required": [kind]} for kind in SOURCE_KINDS]
+    sections["check"]["oneOf"] = [{"required": [kind]} for kind in CHECK_KINDS]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "OmniGraph pipeline",

@@ -14,7 +14,7 @@ from omnigraph.commit.branches import create_branch
 from omnigraph.commit.footprint import Footprint
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
-from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.snapshot import head_snapshot, snapshot_of_staged
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset
 from omnigraph.errors import (
     CleanupBegan,
@@ -171,6 +171,7 @@ class SparkLoad:
             is_last = number == PUBLISH_BUDGET or revalidations == MAX_REPREPARES
             if ready is not None:
                 try:
+                    self._check(snapshot, ready)
                     return self._published(snapshot, ready)
                 except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
                     may = self.options.mode is not WriteMode.OVERWRITE
@@ -263,6 +264,12 @@ class SparkLoad:
         work.prepared(snapshot, ready, facts)
         return ready
 
+    def _check(self, snapshot: Snapshot, ready: StagedCommit) -> None:
+        """Check the state that publishing would make visible."""
+        if self.options.check is not None:
+            with self._timed("check"):
+                self.options.check(snapshot_of_staged(snapshot, ready))
+
     def _published(self, snapshot: Snapshot, ready: StagedCommit) -> Commit:
         with self._timed("publish"):
             lineage = self.manifest.lineage(snapshot.lineage_id)
@@ -275,7 +282,10 @@ class SparkLoad:
         datasets: Sequence[StagedDataset],
         work: RunLease,
     ) -> StagedCommit:
-        entries = {key: snapshot.entry(key) for key in sorted(attempt.consulted)}
+        # Checks read any type: if one changes meanwhile, they run again on the newer state.
+        read = attempt.consulted if self.options.check is None else set(snapshot.entries())
+        changed = {dataset.table_key for dataset in datasets}
+        entries = {key: snapshot.entry(key) for key in sorted(read - changed)}
         return StagedCommit(
             id=work.run.commit_id,
             operation=self.request.operation,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.commit.model import Commit, Counts
+from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.runs import PipelineRun
 from omnigraph.write.load import WriteMode
@@ -65,6 +65,8 @@ class SparkLoadOptions:
     embed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     progress: ProgressListener | None = None
     run: PipelineRun | None = None
+    check: Callable[[Snapshot], None] | None = None
+    """Called with the state that is about to be published; it raises what prevents that."""
 
     def __post_init__(self) -> None:
         if self.partial and self.mode is not WriteMode.MERGE:

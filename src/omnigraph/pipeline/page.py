@@ -83,6 +83,7 @@ def report_page(report: RunReport) -> str:
         _rules(report),
         _stages(report),
         _merge(report),
+        _checks(report),
         _sources(report),
         _examples(report),
         _facts(report),
@@ -254,6 +255,18 @@ def _merge(report: RunReport) -> str:
     ]
     shown = _table(["type", "inserted", "updated", "deleted"], rows) if rows else ""
     return f"<section>{title}{shown}</section>"
+
+
+def _checks(report: RunReport) -> str:
+    if not report.checks:
+        return ""
+    rows = []
+    for check in report.checks:
+        outcome = "passed" if check["passed"] else str(check["severity"])
+        entities = ", ".join(f"{one['type']} {one['id']}" for one in check["entities"])
+        rows.append([check["name"], outcome, check["message"], entities])
+    heads = ["check", "outcome", "finding", "entities"]
+    return f"<section><h2>Checks</h2>{_table(heads, rows)}</section>"
 
 
 def _sources(report: RunReport) -> str:

@@ -22,8 +22,8 @@ class RunReport:
 
     `types` are by `node:T` and `edge:E`: rows `given`, `accepted` and `rejected` by rule, entities
     `inserted`, `updated` and `deleted`, `bytes` written. `stages` are `name` and `seconds` in
-    order. `merge` is the result of the merge; with conflicts the branch is kept. `notes` are texts
-    for the user.
+    order. `merge` is the result of the merge; with conflicts the branch is kept. `checks` are the
+    results of checks with their findings, `notes` texts for the user.
     """
 
     run: str
@@ -48,6 +48,7 @@ class RunReport:
     rejects: str | None = None
     examples: Sequence[Mapping[str, Any]] = ()
     notes: Sequence[str] = ()
+    checks: Sequence[Mapping[str, Any]] = ()
     error: Mapping[str, Any] | None = None
 
     @property
@@ -108,7 +109,8 @@ def read_report(objects: ObjectStore, run: PipelineRun) -> RunReport:
         raise NotFound(message, code="report_not_found", run=run.id)
     try:
         document = json.loads(data)
-        document.setdefault("notes", [])  # reports of older releases have none
+        for name in ("notes", "checks"):  # reports of older releases have none
+            document.setdefault(name, [])
         return RunReport(**{f.name: document[f.name] for f in fields(RunReport)})
     except (KeyError, TypeError, ValueError) as error:
         message = f"the report of run {run.id} cannot be read"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from omnigraph.catalog import Catalog, EdgeType, NodeType, TypeKind
 from omnigraph.lang import Code, DiagnosticReport, did_you_mean
+from omnigraph.pipeline.check_rules import resolve_checks
 from omnigraph.pipeline.document import LocatedText
 from omnigraph.pipeline.spec import EdgeEndpoint, Pipeline, PipelineError, TypeSpec
 
@@ -33,6 +34,7 @@ def report_types(pipeline: Pipeline, catalog: Catalog) -> None:
         if isinstance(type_, EdgeType):
             for word, end, name in (("from", spec.src, type_.src), ("to", spec.dst, type_.dst)):
                 _check_endpoint(report, end, catalog.nodes[name], f"{word} of edge `{spec.name}`")
+    resolve_checks(pipeline, catalog)
 
 
 def type_of(spec: TypeSpec, catalog: Catalog) -> NodeType | EdgeType | None:

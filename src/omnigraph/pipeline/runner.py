@@ -17,6 +17,8 @@ from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.merge.merge import merge
 from omnigraph.merge.model import MergeOptions
+from omnigraph.pipeline.check_gate import CheckGate
+from omnigraph.pipeline.check_rules import resolve_checks
 from omnigraph.pipeline.extract import SourceFrame
 from omnigraph.pipeline.faults import ignore_lost_session
 from omnigraph.pipeline.load import load_frames
@@ -51,6 +53,7 @@ _REPORT_FIELDS = (
     "examples",
     "commit",
     "notes",
+    "checks",
 )
 """Fields that the report of a published run keeps when another process completes it."""
 
@@ -117,6 +120,7 @@ def run_pipeline(running: PipelineExecution, *, force: bool = False) -> RunRepor
             "digest": pipeline_digest(pipeline),
             "mode": pipeline.mode,
             "merge_into": pipeline.publish.merge_into,
+            **_choices(pipeline),
         }
         key = None if force else run_key(ready)
         runs = RunStore(running.manifest.objects)
@@ -125,6 +129,16 @@ def run_pipeline(running: PipelineExecution, *, force: bool = False) -> RunRepor
             return _run_and_record(running, ready, run)
     finally:
         ready.sources.close()
+
+
+def _choices(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the target and the selection of a run, for a process that resumes it."""
+    choices = {
+        "target": pipeline.target,
+        "select": list(pipeline.select),
+        "exclude": list(pipeline.exclude),
+    }
+    return {name: choice for name, choice in choices.items() if choice}
 
 
 def resume_pipeline(running: PipelineExecution, run: PipelineRun) -> RunReport:
@@ -299,6 +313,13 @@ def _load(
 ) -> SparkLoadResult:
     pipeline = running.pipeline
     message = pipeline.publish.message or pipeline.name
+    request = replace(
+        running.request(OPERATION, pipeline.branch, message),
+        vectors_from=read_models(pipeline.vectors_from),
+    )
+    catalog = find_start_snapshot(running.manifest, pipeline)[0].catalog
+    gate = CheckGate(running.manifest, request, resolve_checks(pipeline, catalog))
+    running.facts["checks"] = gate.results
     options = SparkLoadOptions(
         mode=parse_load_mode(pipeline.mode),
         partial=pipeline.partial,
@@ -310,12 +331,9 @@ def _load(
         embed=_embed(pipeline),
         progress=running.progress,
         run=run,
+        check=gate.check if gate.checks else None,
     )
     inputs = [mapped.input for mapped in ready.mapped]
-    request = replace(
-        running.request(OPERATION, pipeline.branch, message),
-        vectors_from=read_models(pipeline.vectors_from),
-    )
     return load_frames(running.manifest, request, inputs, options, ready.spark, ready.batches)
 
 

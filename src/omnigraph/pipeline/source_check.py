@@ -25,6 +25,7 @@ from omnigraph.lang import Code, DiagnosticReport, TextSpan, did_you_mean
 from omnigraph.pipeline.document import LocatedText
 from omnigraph.pipeline.resolve import report_types, type_of
 from omnigraph.pipeline.spec import Pipeline, PipelineError, SourceSpec, TypeSpec
+from omnigraph.write.inputs.byte_streams import check_encoding
 
 MAX_FILES = 32
 """Parquet files whose schemas are read; of more, columns are not checked."""
@@ -145,7 +146,8 @@ def _header(spec: SourceSpec, file: Path) -> tuple[str, ...]:
         raise _NotChecked("options of the CSV reader")
     if file.suffix not in ("", ".csv", ".tsv", ".txt"):
         raise _NotChecked("compressed")
-    with file.open(encoding="utf-8-sig", newline="") as text:
+    encoding = None if spec.encoding is None else check_encoding(spec.encoding.value)
+    with file.open(encoding=encoding or "utf-8-sig", newline="") as text:
         cells = next(csv.reader(text, delimiter=separator, quotechar=quote), [])
     if options.get("header", "true").lower() == "false":
         return tuple(f"_c{number}" for number in range(len(cells)))

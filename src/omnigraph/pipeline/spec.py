@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from omnigraph.lang import (
     did_you_mean,
     report_for_bytes,
 )
+from omnigraph.pipeline.check_spec import CheckSpec, read_checks
 from omnigraph.pipeline.document import (
     KeepRule,
     LocatedText,
@@ -144,6 +145,12 @@ class Pipeline:
     rejects: str | None = None
     publish: PublishSpec = field(default_factory=PublishSpec)
     spark: SparkSpec = field(default_factory=SparkSpec)
+    checks: tuple[CheckSpec, ...] = field(default=(), repr=False)
+    target: str | None = field(default=None, repr=False)
+    """The target that was chosen."""
+    select: tuple[str, ...] = field(default=(), repr=False)
+    exclude: tuple[str, ...] = field(default=(), repr=False)
+    """What was selected, as the caller said it; `types` and `sources` are what is left."""
     unchecked: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Sources that `validate` did not look at, and why."""
 
@@ -170,20 +177,23 @@ def read_pipeline(
     path: PipelineSource,
     variables: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
+    *,
+    target: str | None = None,
 ) -> Pipeline:
     """Read a pipeline file; raise PipelineError with all its problems.
 
-    `variables` win over the environment, which wins over what the file says.
+    `variables` win over the environment, which wins over what the target and then the file says.
     """
     if isinstance(path, StoredPipeline):
-        return _parsed(path.content, f"{path.name}.yaml", path.folder, variables, environment)
+        name = f"{path.name}.yaml"
+        return _parsed(path.content, name, path.folder, variables, environment, target)
     found = Path(path)
     try:
         data = found.read_bytes()
     except OSError as error:
         message = f"cannot read the pipeline file {found}: {error.strerror or error}"
         raise NotFound(message, code="pipeline_file_unreadable", path=str(found)) from error
-    return _parsed(data, str(path), found.resolve().parent, variables, environment)
+    return _parsed(data, str(path), found.resolve().parent, variables, environment, target)
 
 
 def _parsed(
@@ -192,9 +202,10 @@ def _parsed(
     folder: Path,
     variables: Mapping[str, str] | None,
     environment: Mapping[str, str] | None,
+    target: str | None,
 ) -> Pipeline:
     report = report_for_bytes(data, name, Code.PIPELINE_UNREADABLE)
-    pipeline = parse_pipeline(report, folder, variables, environment)
+    pipeline = parse_pipeline(report, folder, variables, environment, target)
     if pipeline is None or report.errors:
         raise PipelineError(report.sorted())
     return pipeline
@@ -205,24 +216,68 @@ def parse_pipeline(
     folder: Path,
     variables: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
+    target: str | None = None,
 ) -> Pipeline | None:
     """Read the text of a report as a pipeline; what is wrong goes into the report."""
     root = compose_yaml(report) if not report.errors else None
     if root is None:
         return None
     declared = dict(plain_entries(root, "variables"))
-    reader = PipelineFileReader(report, _values(declared, variables or {}, environment))
+    values = declared
+    if target is not None:
+        values = {**declared, **dict(plain_entries(root, "targets", target, "variables"))}
+    reader = PipelineFileReader(report, _values(values, variables or {}, environment), target)
     _check_set(report, declared, variables or {})
     top = reader.section(root, "pipeline", "the pipeline")
     assert top is not None, "a mapping was asked for"
+    targets = {name.value: section for name, section in top.get("targets") or ()}
+    _check_targets(reader, targets, declared, target)
     sources = {name.value: _source(reader, name, found) for name, found in top.get("sources") or ()}
     types = tuple(_types(reader, top))
     if "sources" in top.values and not sources and not report.errors:
         reader.report(Code.PIPELINE_FIELD_MISSING, "`sources` is empty", top.span)
     pipeline = _pipeline(report, folder, top, sources, types)
+    pipeline = replace(pipeline, checks=read_checks(reader, top.get("checks") or ()))
+    if target is not None:
+        pipeline = _at_target(pipeline, target, targets[target])
     _check_uses(reader, pipeline)
     _check_together(reader, top, pipeline)
     return pipeline
+
+
+def _check_targets(
+    reader: PipelineFileReader,
+    targets: Mapping[str, PipelineSection],
+    declared: Mapping[str, str | None],
+    chosen: str | None,
+) -> None:
+    """Report variables of targets that the file does not declare, and a target it does not have."""
+    for section in targets.values():
+        for name, text in (section.get("variables") or {}).items():
+            if name not in declared:
+                span = section.places["variables"] if text is None else text.span
+                message = f"variable `{name}` is not declared"
+                hint = did_you_mean(name, declared) or f"declare it: `variables: {{{name}: null}}`"
+                reader.report(Code.PIPELINE_VARIABLE, message, span, hint)
+    if chosen is not None and chosen not in targets:
+        known = did_you_mean(chosen, targets) or "the file has no targets"
+        message = f"target '{chosen}' is not declared: {known}"
+        raise InvalidInput(message, code="pipeline_target_unknown", target=chosen)
+
+
+def _at_target(pipeline: Pipeline, name: str, target: PipelineSection) -> Pipeline:
+    """Return a pipeline with what a target says instead of the file."""
+    branch = _values_of(target.get("branch"))
+    return replace(
+        pipeline,
+        target=name,
+        graph=_plain_text(target.get("graph")) or pipeline.graph,
+        spark=replace(
+            pipeline.spark, master=_plain_text(target.get("master")) or pipeline.spark.master
+        ),
+        branch=_plain_text(branch.get("name")) or pipeline.branch,
+        base=_plain_text(branch.get("from")) or "main" if branch else pipeline.base,
+    )
 
 
 def _values(

@@ -13,7 +13,8 @@ def running_tasks() -> str | None:
     None while no stage runs, or the driver is not in this process.
     """
     context = SparkContext._active_spark_context
-    if context is None:
+    # A context that is being started is active before it has a connection to Java.
+    if context is None or not hasattr(context, "_jsc"):
         return None
     with ignore_lost_session():
         tracker = context.statusTracker()

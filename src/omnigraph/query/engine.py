@@ -71,6 +71,7 @@ class Engine:
     def __init__(
         self, manifest: Manifest, *, may_write: bool, embedder: Embedder | None = None
     ) -> None:
+        self.manifest = manifest
         self.store = ColumnCache(manifest)
         self._plans: LruCache[tuple[str, TypeScope, str, str | None], ReadPlan] = LruCache(
             MAX_CACHED_PLANS

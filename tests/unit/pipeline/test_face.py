@@ -37,7 +37,7 @@ def test_again_is_a_deprecated_alias_of_force(graph, tmp_path, monkeypatch):
 def test_the_option_again_is_hidden_and_deprecated(
     graph, tmp_path, monkeypatch, option, is_deprecated
 ):
-    def interrupted(self, path, variables, *, force, progress):
+    def interrupted(self, path, variables, *, force, **options):
         assert force
         raise PipelineInterrupted("r", is_published=False)
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from omnigraph.errors import NotFound
+from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.pipeline.document import RejectLimit
 from omnigraph.pipeline.fields import SECTIONS, FieldKind
 from omnigraph.pipeline.json_schema import json_schema
@@ -169,3 +169,60 @@ def test_spark_is_not_imported_before_it_is_needed():
     program = f"import sys, {modules}; print('pyspark' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("False\n", "")
+
+
+# --- targets -----------------------------------------------------------------------------------
+
+
+TARGETS = (
+    TEXT
+    + """graph: ./here
+branch: {name: load, from: dev}
+targets:
+  dev: {variables: {DAY: tuesday}}
+  prod:
+    graph: "s3://graphs/${DATA}"
+    branch: {name: nightly}
+    master: spark://host:7077
+    variables: {DATA: crm}
+  later: {graph: "${DAY}"}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "environment", "wanted"),
+    [
+        (None, {"DAY": "x"}, {}, ("./here", "load", "dev", None, "./data/x.csv")),
+        ("dev", {}, {}, ("./here", "load", "dev", None, "./data/tuesday.csv")),
+        ("dev", {"DAY": "x"}, {"DATA": "env"}, ("./here", "load", "dev", None, "env/x.csv")),
+        (
+            "prod",
+            {"DAY": "x"},
+            {},
+            ("s3://graphs/crm", "nightly", "main", "spark://host:7077", "crm/x.csv"),
+        ),
+        (
+            "prod",
+            {},
+            {"DAY": "y", "DATA": "env"},
+            ("s3://graphs/env", "nightly", "main", "spark://host:7077", "env/y.csv"),
+        ),
+    ],
+)
+def test_a_target_replaces_what_the_file_says(write, target, given, environment, wanted):
+    found = read_pipeline(write(TARGETS), given, environment, target=target)
+    [path] = found.sources["people"].paths
+    assert (found.graph, found.branch, found.base, found.spark.master, str(path)) == wanted
+    assert found.target == target
+
+
+def test_a_chosen_target_needs_values_and_a_name_that_exists(write):
+    with pytest.raises(PipelineError) as refused:
+        read_pipeline(write(TARGETS), {}, {}, target="later")
+    assert {str(d.code) for d in refused.value.diagnostics} == {"Y106"}
+    with pytest.raises(InvalidInput, match="did you mean `prod`") as unknown:
+        read_pipeline(write(TARGETS), {"DAY": "x"}, {}, target="prdo")
+    assert unknown.value.code == "pipeline_target_unknown"
+    with pytest.raises(InvalidInput, match="the file has no targets"):
+        read_pipeline(write(TEXT), {"DAY": "x"}, {}, target="prod")

@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 import omnigraph.pipeline as spark
+from omnigraph.cli.commands.pipeline_init import init
 from omnigraph.cli.commands.pipeline_warmup import warmup
 from omnigraph.cli.errors import diagnostics_text
+from omnigraph.cli.exit_codes import ExitCode, exits_by_cause, run_exit_code
 from omnigraph.cli.files import open_catalog, replaced_file
 from omnigraph.cli.open_graph import graph_command, open_addressed_graph
 from omnigraph.cli.options import (
@@ -26,35 +28,52 @@ from omnigraph.cli.pipelines import (
     find_cluster_pipeline,
     find_run_pipeline,
     list_cluster_pipelines,
+    print_lineage,
     print_pipeline_plan,
     print_run_report,
     print_runs,
     read_variables,
     unchecked_text,
 )
-from omnigraph.cli.progress import show_progress
+from omnigraph.cli.progress import log_format_option, show_progress
 from omnigraph.graph import Graph
 from omnigraph.pipeline.page import report_page
 from omnigraph.pipeline.report import RunReport
 from omnigraph.pipeline.requests import PipelineInterrupted
+from omnigraph.pipeline.resolve import check_types
+from omnigraph.pipeline.selection import pipeline_lineage, select_part
 from omnigraph.pipeline.source_check import check_pipeline
 from omnigraph.pipeline.spec import Pipeline, PipelineSource, read_pipeline
 
 _PATH = click.Path(path_type=Path)
-_INTERRUPTED = 130
 
 
 def _file_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options for a pipeline file, its graph and its variables, passed as `target`."""
+    """Add the options for a pipeline file, its graph and its variables, passed as `source`."""
     options = (
         click.argument("path", metavar="FILE|NAME", type=_PATH),
         graph_options(positional=False),
         click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable."),
+        click.option("--target", metavar="NAME", help="Target of the file to run at."),
         json_option,
     )
-    command = collect_options("target", ("path", "uri", "store", "pairs"))(command)
+    command = collect_options("given", ("path", "uri", "store", "pairs", "target"))(command)
     for option in reversed(options):
         command = option(command)
+    return command
+
+
+def _selection_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose some of the types, passed as `selection`."""
+    command = collect_options("selection", ("select", "exclude"))(command)
+    for name, verb in (("exclude", "Leave out"), ("select", "Only")):
+        command = click.option(
+            f"--{name}",
+            multiple=True,
+            metavar="NAME",
+            help=f"{verb} a type or source:NAME; NAME+ and +NAME add what depends on it and what "
+            "it depends on. Repeatable.",
+        )(command)
     return command
 
 
@@ -63,20 +82,22 @@ def pipeline() -> None:
     """Load data with Spark, as described by a pipeline file."""
 
 
+pipeline.add_command(init)
 pipeline.add_command(warmup)
 
 
 @pipeline.command()
 @_file_options
 @click.option("--schema", type=_PATH, help="Check against this schema instead of a graph.")
-def validate(target: dict[str, Any], schema: Path | None) -> None:
+def validate(given: dict[str, Any], schema: Path | None) -> None:
     """Check a pipeline file without starting Spark."""
-    path, variables = target["path"], read_variables(target["pairs"])
+    path, variables, target = given["path"], read_variables(given["pairs"]), given["target"]
     if schema is not None:
-        checked = check_pipeline(read_pipeline(path, variables), open_catalog(schema)[0])
+        read = read_pipeline(path, variables, target=target)
+        checked = check_pipeline(read, open_catalog(schema)[0])
     else:
-        graph, source = _addressed(**target)
-        checked = graph.pipeline.validate(source, variables)
+        graph, source = _addressed(**given)
+        checked = graph.pipeline.validate(source, variables, target=target)
     warnings = checked.report.sorted()
     if warnings and not json_requested():
         click.echo(diagnostics_text(warnings), err=True)
@@ -94,58 +115,103 @@ def validate(target: dict[str, Any], schema: Path | None) -> None:
 
 @pipeline.command()
 @_file_options
+@_selection_options
+@click.option("--schema", type=_PATH, help="Use the types of this schema instead of a graph.")
+def ls(given: dict[str, Any], selection: dict[str, Any], schema: Path | None) -> None:
+    """List the sources and types of a pipeline, and what each is made from."""
+    variables, target = read_variables(given["pairs"]), given["target"]
+    if schema is not None:
+        catalog = open_catalog(schema)[0]
+        read = read_pipeline(given["path"], variables, target=target)
+        check_types(read, catalog)
+        lineage = pipeline_lineage(select_part(read, catalog, **selection), catalog)
+    else:
+        graph, source = _addressed(**given)
+        lineage = graph.pipeline.lineage(source, variables, target=target, **selection)
+    if json_requested():
+        print_json(lineage.to_json())
+    else:
+        print_lineage(lineage)
+
+
+@pipeline.command()
+@_file_options
+@_selection_options
 @click.option("--count", is_flag=True, help="Count rows exactly. This reads all of them.")
-def plan(target: dict[str, Any], count: bool) -> None:
+def plan(given: dict[str, Any], selection: dict[str, Any], count: bool) -> None:
     """Show what a run would read, create and change. Writes nothing."""
-    graph, source = _addressed(**target)
+    graph, source = _addressed(**given)
+    variables = read_variables(given["pairs"])
     with show_progress("planning", spark.running_tasks):
-        pipeline_plan = graph.pipeline.plan(source, read_variables(target["pairs"]), count=count)
+        pipeline_plan = graph.pipeline.plan(
+            source, variables, count=count, target=given["target"], **selection
+        )
     if json_requested():
         print_json(pipeline_plan.to_json())
     else:
         print_pipeline_plan(pipeline_plan)
 
 
+@exits_by_cause
 @pipeline.command()
 @_file_options
+@_selection_options
 @actor_option
+@log_format_option
 @click.option("--force", is_flag=True, help="Run even if the same files were loaded before.")
 @click.option("--again", is_flag=True, hidden=True, help="Deprecated: use --force.")
 @click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
 def run(
-    target: dict[str, Any], actor: str | None, force: bool, again: bool, html: Path | None
+    given: dict[str, Any],
+    selection: dict[str, Any],
+    actor: str | None,
+    force: bool,
+    again: bool,
+    html: Path | None,
+    log_format: str,
 ) -> None:
     """Run a pipeline and publish the loaded data as one commit.
 
-    If the run fails, nothing is published."""
+    If the run fails, nothing is published. The exit code says why."""
     if again:
         click.echo("--again is deprecated, use --force", err=True)
-    graph, source = _addressed(**target, mode="rw", actor=actor)
-    variables, force = read_variables(target["pairs"]), force or again
+    graph, source = _addressed(**given, mode="rw", actor=actor)
+    variables, options = read_variables(given["pairs"]), {"target": given["target"], **selection}
     report = _interruptible(
-        lambda progress: graph.pipeline.run(source, variables, force=force, progress=progress)
+        lambda progress: graph.pipeline.run(
+            source, variables, force=force or again, progress=progress, **options
+        ),
+        log_format,
     )
     _show(report, html)
-    sys.exit(0 if report.is_done else 1)
+    sys.exit(run_exit_code(report))
 
 
+@exits_by_cause
 @pipeline.command()
 @graph_command(actor=True, mode="rw")
 @click.argument("run_id", metavar="RUN")
 @click.option("--file", "path", type=_PATH, help="The pipeline file, if it was moved.")
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable.")
 @click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
+@log_format_option
 def resume(
-    graph: Graph, run_id: str, path: Path | None, pairs: tuple[str, ...], html: Path | None
+    graph: Graph,
+    run_id: str,
+    path: Path | None,
+    pairs: tuple[str, ...],
+    html: Path | None,
+    log_format: str,
 ) -> None:
     """Resume an interrupted run. Finished stages are not repeated."""
     variables = read_variables(pairs)
     source = path or find_run_pipeline(graph, run_id)
     report = _interruptible(
-        lambda progress: graph.pipeline.resume(run_id, source, variables, progress=progress)
+        lambda progress: graph.pipeline.resume(run_id, source, variables, progress=progress),
+        log_format,
     )
     _show(report, html)
-    sys.exit(0 if report.is_done else 1)
+    sys.exit(run_exit_code(report))
 
 
 @pipeline.command("list")
@@ -194,6 +260,7 @@ def _addressed(
     uri: str | None,
     store: str | None,
     pairs: tuple[str, ...],
+    target: str | None,
     *,
     mode: str = "ro",
     actor: str | None = None,
@@ -204,19 +271,19 @@ def _addressed(
         graph = open_addressed_graph(None, None, mode=mode, actor=actor, graph_id=declared.graph)
         return graph, declared.source
     if uri is None and store is None:
-        spec: Pipeline = read_pipeline(path, read_variables(pairs))
+        spec: Pipeline = read_pipeline(path, read_variables(pairs), target=target)
         if spec.graph is not None:
             uri = spec.address(spec.graph)
     return open_addressed_graph(uri, store, mode=mode, actor=actor), path
 
 
-def _interruptible(work: Callable[[Any], RunReport]) -> RunReport:
+def _interruptible(work: Callable[[Any], RunReport], log_format: str) -> RunReport:
     try:
-        with show_progress("pipeline", spark.running_tasks) as progress:
+        with show_progress("pipeline", spark.running_tasks, log_format) as progress:
             return work(progress)
     except PipelineInterrupted as error:
         click.echo(_interruption(error), err=True)
-        sys.exit(_INTERRUPTED)
+        sys.exit(ExitCode.INTERRUPTED)
 
 
 def _interruption(error: PipelineInterrupted) -> str:
