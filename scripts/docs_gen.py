@@ -25,6 +25,7 @@ from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, MAX_SOURCE_BYTES
 from omnigraph.pipeline.fields import SECTIONS
 from omnigraph.pipeline.json_schema import json_schema
 from omnigraph.plan import FUNCTIONS, FunctionKind
+from omnigraph.plan.result_types import ResultRule
 from omnigraph.plan.type_checker import MAX_MATCH_SIZE, MAX_RESULT_SIZE
 from omnigraph.service.operations import OPERATIONS, AnyOperation
 from omnigraph.types import MAX_VECTOR_DIMENSION, SCALARS, Scalar
@@ -45,7 +46,8 @@ _FAMILIES = {
     "OG-": "Refused schema changes",
 }
 _PLACES = {
-    FunctionKind.SCALAR: "any value",
+    FunctionKind.CONSTANT: "any value",
+    FunctionKind.SCALAR: "`match`, `return`, `order`",
     FunctionKind.AGGREGATE: "`return`, `order`",
     FunctionKind.PREDICATE: "`match`, `return`",
     FunctionKind.RANK: "`order`, `return`",
@@ -82,6 +84,8 @@ def functions() -> str:
     for spec in FUNCTIONS.values():
         arguments = "; ".join(f"`{a.name}`: {a.kind}" for a in spec.arguments) or "none"
         result = f"`{spec.result}`" if spec.result else "the type of `value`, nullable"
+        if isinstance(spec.result, ResultRule):
+            result = spec.result.about
         rows.append([f"`{spec.signature}`", spec.about, arguments, result, _PLACES[spec.kind]])
     return table(["call", "meaning", "arguments", "result", "stands in"], rows)
 

@@ -23,6 +23,7 @@ _CLASSES = {
     "Float": (tk.FLOAT, ("0.5", "12.25")),
     "String": (tk.STRING, ('"a b"', '""', r'"\n\""')),
     "EnumValue": ("", ("a", "phase-1", "2b")),
+    "NegativeNumber": ("", ("-1", "-0.5")),
 }
 _ENUM_PARTS = (tk.NAME, tk.TYPE_NAME, tk.INT, "-")
 _MAX_REPEATS = 3
@@ -186,9 +187,18 @@ class _Reader:
                 if end > start and self.tokens[end - 1].span.end != self.tokens[end].span.start:
                     break
                 end += 1
+        elif name == "NegativeNumber":
+            end += 2 * self._is_negative_number(start)
         elif start < len(self.tokens) and self.tokens[start].kind == _CLASSES[name][0]:
             end += 1
         return frozenset({end}) if end > start else frozenset()
+
+    def _is_negative_number(self, start: int) -> bool:
+        """Tell whether a sign and, with nothing between them, a number start here."""
+        pair = self.tokens[start : start + 2]
+        if [token.kind for token in pair] not in (["-", tk.INT], ["-", tk.FLOAT]):
+            return False
+        return pair[0].span.end == pair[1].span.start
 
 
 def _tokens(text: str) -> Iterator[Token]:

@@ -24,6 +24,9 @@ from omnigraph.plan.expressions import (
     PatternStep,
     PropertyRef,
     is_call,
+    is_computed,
+    is_constant,
+    property_refs,
 )
 from omnigraph.plan.functions import FUNCTIONS, FunctionKind
 from omnigraph.plan.operators import OutputColumn, SliceBound, SortKey
@@ -360,7 +363,8 @@ class _ResultChecker:
         expression = self.expressions.read_value(written)
         if expression is None:
             return None
-        if isinstance(expression, ParameterRef) or is_call(expression, FunctionKind.SCALAR):
+        is_same = is_computed(expression) and not any(property_refs(expression))
+        if is_constant(expression) or is_same:
             message = "ordering by a parameter or constant has no effect"
             self.context.error(Code.ORDER_INVALID, message, ordering.span)
             return None
@@ -453,8 +457,8 @@ def _is_descending(ordering: qt.OrderingTerm, expression: Expression) -> bool:
 def column_name(projection: qt.Projection) -> str:
     """Return the name of a result column.
 
-    An alias wins; else `var.property`, the variable's name, `literal`, or a function's name. An
-    aggregate is called like its argument.
+    An alias wins; else `var.property`, the variable's name, `literal`, `expression`, `case`, or a
+    function's name. An aggregate is called like its argument.
     """
     if projection.alias is not None:
         return projection.alias.text
@@ -478,10 +482,16 @@ def _default_column_name(expr: qt.Expr) -> str:
             if spec is not None and spec.kind is FunctionKind.AGGREGATE and arguments:
                 return _default_column_name(arguments[0])
             return function.text
+        case qt.ArithmeticExpression():
+            return "expression"
+        case qt.CaseExpression():
+            return "case"
 
 
 def _is_group_key(written: qt.Expr, expression: Expression) -> bool:
     if is_call(expression, FunctionKind.AGGREGATE):
         return True
+    if is_computed(expression):
+        return any(property_refs(expression))
     is_variable = isinstance(written, qt.PropertyAccess | qt.Variable)
     return is_variable and isinstance(expression, PropertyRef | ParameterRef)

@@ -10,6 +10,7 @@ from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
     And,
     Binding,
+    Case,
     Compare,
     Constant,
     Direction,
@@ -115,6 +116,14 @@ def show_expression(expression: Expression) -> str:
             return f"${variable}.{name}"
         case EdgePath(edge=edge, direction=direction, hops=hops):
             return _edge(edge, direction, hops, None)
+        case FunctionCall(function=function, arguments=(left, right)) if (
+            not function.name.isidentifier()
+        ):
+            return f"({show_expression(left)} {function.name} {show_expression(right)})"
+        case Case(branches=branches, otherwise=otherwise):
+            parts = [f"when {show_predicate(c)} then {show_expression(v)}" for c, v in branches]
+            parts += [f"else {show_expression(otherwise)}"] if otherwise is not None else []
+            return f"case {' '.join(parts)} end"
         case FunctionCall(function=function, arguments=arguments, distinct=distinct):
             inner = ", ".join(show_expression(argument) for argument in arguments)
             return f"{function.name}({'distinct ' if distinct else ''}{inner})"

@@ -21,11 +21,20 @@ class TypeCheckContext:
     catalog: Catalog
     report: DiagnosticReport
     parameters: dict[str, PropertyType] = field(default_factory=dict)
+    is_anonymous: bool = False
+    """Whether the query has no header, and so no parameters."""
     _used_names: dict[str, int] = field(default_factory=dict)
 
     def error(self, code: Code, message: str, span: TextSpan, *, hint: str | None = None) -> None:
         """Refuse the query."""
         self.report.add(code, message, span, hint=hint, severity=Severity.ERROR)
+
+    def declaration_hint(self, name: str) -> str:
+        """Return how to declare a parameter."""
+        if self.is_anonymous:
+            whole = f"query name(${name}: String) {{ match … }}"
+            return f"to pass a parameter, declare it with its type: `{whole}`"
+        return "declare it in the parameter list of the query"
 
     def warn(self, code: Code, message: str, span: TextSpan, *, hint: str | None = None) -> None:
         """Report a warning: something legal that is probably a mistake."""

@@ -28,7 +28,9 @@ MAX_RESULT_SIZE = 1000
 def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan | None:
     """Return the plan of a query, or None when the report has errors."""
     before = len(report.errors)
-    context = TypeCheckContext(catalog, report, _check_parameters(query, report))
+    context = TypeCheckContext(
+        catalog, report, _check_parameters(query, report), is_anonymous=query.is_anonymous
+    )
     facts: dict[str, Any] = {
         "name": query.name.text,
         "parameters": tuple(Parameter(name, type_) for name, type_ in context.parameters.items()),

@@ -17,12 +17,10 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
-    And,
     Binding,
     Direction,
-    Or,
     Predicate,
-    PredicateCall,
+    has_predicate_call,
     predicate_refs,
     predicate_variables,
     property_refs,
@@ -107,7 +105,7 @@ class Execution:
                 frame = self._cross(operator, needed)
             case op.Filter(input=source, predicate=predicate):
                 used = needed | predicate_variables(predicate)
-                if isinstance(source, op.Cross) and not _has_text_search(predicate):
+                if isinstance(source, op.Cross) and not has_predicate_call(predicate):
                     frame = self._filtered_cross(source, used, predicate)
                 else:
                     frame = self._filtered(self.rows(source, used, weigh=weigh), (predicate,))
@@ -170,7 +168,8 @@ class Execution:
     def _mask(self, predicate: Predicate, frame: Frame) -> Mask:
         """Return for which rows a predicate holds, looking at the clock where that takes steps."""
         at_hand = self.evaluator.is_at_hand(predicate_refs(predicate))
-        if frame.rows <= STEP_ROWS or _has_text_search(predicate) or not at_hand:
+        # Texts are searched for all rows at once.
+        if frame.rows <= STEP_ROWS or has_predicate_call(predicate) or not at_hand:
             return self.evaluator.mask(predicate, frame)
         mask = np.empty(frame.rows, np.bool_)
         for part in chunk_slices(frame.rows, STEP_ROWS):
@@ -351,17 +350,6 @@ def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
     """Return a range of the rows of a cross product."""
     ours, theirs = np.divmod(np.arange(part.start, part.stop), max(right.rows, 1))
     return left.take(ours).with_columns(right.take(theirs).positions)
-
-
-def _has_text_search(predicate: Predicate) -> bool:
-    """Return whether a predicate searches texts, which is done for all rows at once."""
-    match predicate:
-        case PredicateCall():
-            return True
-        case And(parts=parts) | Or(parts=parts):
-            return any(map(_has_text_search, parts))
-        case _:
-            return False
 
 
 def _source_scan(operator: op.RowOperator) -> op.Scan | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
     And,
+    Case,
     Compare,
     Constant,
     EdgePath,
@@ -29,6 +30,7 @@ from omnigraph.plan.expressions import (
     Predicate,
     PredicateCall,
     PropertyRef,
+    is_constant,
     property_refs,
 )
 from omnigraph.plan.functions import FunctionKind
@@ -37,7 +39,7 @@ from omnigraph.query.comparison import Mask, Operand, compare, repeat_scalar, to
 from omnigraph.query.frame import Frame
 from omnigraph.storage.columns import Positions
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.arrow import to_column
+from omnigraph.types.arrow import arrow_type, to_column
 
 # ----------------------------------------------------------------------
 # Constants of a query: literals, parameters, and the time of the query.
@@ -59,7 +61,7 @@ class Constants:
                 return value
             case ParameterRef(name=name):
                 return self.parameters.get(name)
-            case FunctionCall(function=function) if function.kind is FunctionKind.SCALAR:
+            case FunctionCall(function=function) if function.kind is FunctionKind.CONSTANT:
                 return function.local.load()(self)
             case _:
                 raise AssertionError("only constants are the same for each row")
@@ -171,8 +173,12 @@ class Evaluator(Constants):
                 return self.tables[variable].values(name, frame.positions[variable])
             case Constant() | ParameterRef():
                 return self._scalar(expression)
+            case Case():
+                return self._computed(expression, frame)
             case FunctionCall(function=function):
                 if function.kind is FunctionKind.SCALAR:
+                    return self._computed(expression, frame)
+                if function.kind is FunctionKind.CONSTANT:
                     return to_column([self.value(expression)], expression.type)[0]
                 if function.kind is FunctionKind.PATH:
                     assert self.paths is not None, "a query has something that finds paths"
@@ -180,6 +186,25 @@ class Evaluator(Constants):
                 return self.search.column(expression, frame, self)
             case EdgePath():
                 raise AssertionError("a way along edges has no value")
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _computed(self, expression: FunctionCall | Case, frame: Frame) -> Operand:
+        """Compute a value for each row, once if it is the same for all; of no rows, nothing."""
+        if not frame.rows:
+            return pa.nulls(0, arrow_type(expression.type))
+        if frame is not _ONE_ROW and not any(property_refs(expression)):
+            return self.column(expression, _ONE_ROW)[0]
+        if isinstance(expression, FunctionCall):
+            operand: Operand = expression.function.local.load()(expression, frame, self)
+            return operand
+        choice = RowChoice(frame, expression.type)
+        for condition, value in expression.branches:
+            if choice.left.rows:
+                choice.take(self.mask(condition, choice.left), value, self)
+        if choice.left.rows and expression.otherwise is not None:
+            choice.take(np.ones(choice.left.rows, np.bool_), expression.otherwise, self)
+        return choice.column()
 
     def _beside(self, expression: Expression, other: Expression, frame: Frame) -> Operand:
         if not isinstance(expression, Constant):
@@ -242,7 +267,7 @@ class Evaluator(Constants):
         return mask
 
     def _is_in(self, operand: Expression, choices: Expression, frame: Frame) -> Mask:
-        if isinstance(choices, PropertyRef):
+        if not is_constant(choices):
             lists, needle = self.operand(choices, frame), self._beside(operand, choices, frame)
             return self._has_element(lists, needle, frame)
         values = self.value_beside(choices, operand)
@@ -259,6 +284,66 @@ class Evaluator(Constants):
                 column, ComparisonOperator.EQ, _in_list_scalar(value, element), frame.rows
             )
         return mask
+
+
+_ONE_ROW = Frame(1)
+"""The row that values are computed for which are the same for each row."""
+
+
+class RowChoice:
+    """A column of which each row takes its value from one of several expressions.
+
+    An expression is computed for the rows that take it, so that it cannot fail for others.
+    """
+
+    def __init__(self, frame: Frame, type_: PropertyType) -> None:
+        self.left = frame
+        """The rows that have no value yet."""
+        self.type = type_
+        self._rows = frame.rows
+        self._numbers = np.arange(frame.rows)
+        self._places: list[Positions] = []
+        self._columns: list[pa.Array] = []
+
+    def take(self, chosen: Mask, value: Expression, evaluator: Evaluator) -> None:
+        """Give the chosen ones of the rows that are left the value of an expression."""
+        if chosen.any():
+            self.put(chosen, evaluator.column(value, self.left.take(chosen)))
+
+    def put(self, chosen: Mask, column: pa.Array) -> None:
+        """Give the chosen ones of the rows that are left these values."""
+        self._places.append(self._numbers[chosen])
+        self._columns.append(to_common_type(column, self.type))
+        self._numbers, self.left = self._numbers[~chosen], self.left.take(~chosen)
+
+    def column(self) -> pa.Array:
+        """Return the values of all rows; those that are left have none."""
+        nulls = pa.nulls(len(self._numbers), arrow_type(self.type))
+        order = np.empty(self._rows, np.int64)
+        order[np.concatenate([*self._places, self._numbers])] = np.arange(self._rows)
+        return pa.concat_arrays([*self._columns, nulls]).take(pa.array(order))
+
+
+def to_common_type(column: pa.Array, type_: PropertyType) -> pa.Array:
+    """Return values of the same kind in a type that holds them; refuse integers beyond it."""
+    wanted = arrow_type(type_)
+    if column.type == wanted:
+        return column
+    try:
+        return pc.cast(column, wanted, safe=type_.spec.integer)
+    except pa.ArrowInvalid as error:
+        raise number_overflow() from error
+
+
+def number_overflow() -> InvalidInput:
+    """Return the error of a computed number that its type does not hold."""
+    return InvalidInput(NUMBER_OVERFLOW, code="query_number_overflow")
+
+
+NUMBER_OVERFLOW = (
+    "a computed number is outside the range of its type: integers are computed as I64, "
+    "other numbers as F64; exclude such values, or compute with a decimal number"
+)
 
 
 def _in_list_scalar(value: Any, type_: PropertyType) -> pa.Scalar:  # noqa: ANN401 - of the type
