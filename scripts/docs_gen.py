@@ -26,7 +26,7 @@ from omnigraph.pipeline.fields import SECTIONS
 from omnigraph.pipeline.json_schema import json_schema
 from omnigraph.plan import FUNCTIONS, FunctionKind
 from omnigraph.plan.result_types import ResultRule
-from omnigraph.plan.type_checker import MAX_MATCH_SIZE, MAX_RESULT_SIZE
+from omnigraph.plan.type_checker import MAX_COMPUTED_SIZE, MAX_MATCH_SIZE, MAX_RESULT_SIZE
 from omnigraph.service.operations import OPERATIONS, AnyOperation
 from omnigraph.types import MAX_VECTOR_DIMENSION, SCALARS, Scalar
 
@@ -121,6 +121,7 @@ def limits() -> str:
         "nesting of blocks, groups, calls and lists in a query": MAX_NESTING,
         "bindings, inline matches, traversals and conditions of a query": MAX_MATCH_SIZE,
         "columns and order keys of a query": MAX_RESULT_SIZE,
+        "operators, arguments and branches of the computed values of a query": MAX_COMPUTED_SIZE,
         "diagnostics listed for one file": MAX_DIAGNOSTICS,
         "dimension of a vector": MAX_VECTOR_DIMENSION,
     }

@@ -51,11 +51,11 @@ class MatchMaker:
         if self.catalog.edges:
             choices += [lambda: self._traversal(scope)] * 3
         if depth < 2 and scope:
-            choices.append(lambda: self._negation(scope, depth))
+            choices += [lambda: self._block(scope, depth)] * 2
         return self.random.choice(choices)()
 
-    def _negation(self, scope: Scope, depth: int) -> qt.MatchClause:
-        inner = Scope(scope)
+    def _block(self, scope: Scope, depth: int) -> qt.MatchClause:
+        inner = scope.child()
         first: list[Callable[[], qt.MatchClause]] = [
             lambda: qt.FilterClause(self._simple(inner, bound=True))
         ]
@@ -63,7 +63,11 @@ class MatchMaker:
             first += [lambda: self._traversal(inner, mention=True)] * 2
         clauses = [self.random.choice(first)()]
         more = early(self.random, (0, 1, 2))
-        return qt.NegationClause((*clauses, *(self._clause(inner, depth + 1) for _ in range(more))))
+        whole = (*clauses, *(self._clause(inner, depth + 1) for _ in range(more)))
+        kind = self.random.choice((qt.NegationClause, qt.ExistsClause, qt.OptionalClause))
+        if kind is qt.OptionalClause:
+            scope.adopt(inner)
+        return kind(whole)
 
     def _binding(self, scope: Scope) -> qt.MatchClause:
         again = scope.nodes()
@@ -191,7 +195,7 @@ class MatchMaker:
             if seldom(self.random, 0.2):
                 return qt.MembershipCondition(needle, access)
             return qt.ComparisonCondition(access, ComparisonOperator.CONTAINS, needle)
-        searchable = self.search and searches and type_.text and isinstance(scope[name], NodeType)
+        searchable = self.search and searches and type_.text and name in scope.required().nodes()
         if searchable and seldom(self.random, 0.2):
             return qt.CallCondition(self.predicate(access, scope))
         if seldom(self.random, 0.15):
@@ -225,7 +229,7 @@ class MatchMaker:
     def words(self, scope: Scope) -> qt.Expr:
         """Return what to look for in texts: now and then, the text of another property."""
         if seldom(self.random, 0.1):
-            texts = scope.accesses(lambda type_: type_.text)
+            texts = scope.required().accesses(lambda type_: type_.text)
             return self.random.choice(texts) if texts else qt.Literal(Scalar.STRING, "ship")
         if seldom(self.random, 0.1):
             return self.parameter(PropertyType(Scalar.STRING, nullable=True))

@@ -153,7 +153,7 @@ class _Tail:
 
     def _column(self, kind: str) -> None:
         number = self.random.randrange(24)
-        nodes = self.scope.nodes()
+        nodes = [*self.scope.nodes(), *self.scope.optional_nodes()]
         if number >= 20:
             self._computed()
         elif number == 19:
@@ -219,6 +219,7 @@ class _Tail:
         arguments.append(self.maker.parameter(PropertyType(Scalar.F32, nullable=True)))
         if name not in ("sum", "avg"):
             arguments += [qt.Variable(name) for name in self.scope.nodes()]
+            arguments += [qt.Variable(name) for name in self.scope.optional_nodes()]
         if self.maker.search and name != "collect":
             arguments += [make() for make in self._rankings()[:-1]]
         call = qt.CallExpression(Name(name), (self.random.choice(arguments),))
@@ -265,10 +266,12 @@ class _Tail:
 
     def _texts(self) -> list[qt.PropertyAccess]:
         return [
-            access
-            for access, type_ in self.accesses
-            if type_.text and isinstance(self.scope[access.variable.name], NodeType)
+            access for access, type_ in self.accesses if type_.text and self._is_searchable(access)
         ]
+
+    def _is_searchable(self, access: qt.PropertyAccess) -> bool:
+        """Tell whether every row has a node to search."""
+        return isinstance(self.scope.required().get(access.variable.name), NodeType)
 
     def _paths(self) -> list[tuple[qt.CallExpression, PropertyType]]:
         """Return calls that look for paths between nodes of the match, some of each kind."""
@@ -300,8 +303,7 @@ class _Tail:
         vectors = [
             access
             for access, type_ in self.accesses
-            if type_.scalar is Scalar.VECTOR
-            and isinstance(self.scope[access.variable.name], NodeType)
+            if type_.scalar is Scalar.VECTOR and self._is_searchable(access)
         ]
         texts = self._texts()
         found: list[Callable[[], qt.CallExpression]] = []
@@ -330,7 +332,7 @@ class _Tail:
     def _nearest(self, vectors: Sequence[qt.PropertyAccess]) -> qt.CallExpression:
         access, wanted = self.random.choice(vectors), self.random.choice(QUERY_VECTORS)
         if seldom(self.random, 0.1):
-            others = self.scope.accesses(lambda type_: type_.scalar is Scalar.VECTOR)
+            others = self.scope.required().accesses(lambda type_: type_.scalar is Scalar.VECTOR)
             return qt.CallExpression(Name("nearest"), (access, self.random.choice(others)))
         if seldom(self.random, 0.2):
             return qt.CallExpression(Name("nearest"), (access, self._asked_text()))
@@ -346,7 +348,7 @@ class _Tail:
 
     def _asked_text(self) -> qt.Expr:
         """Return a text to embed; of entities it may also be empty or null."""
-        texts = self.scope.accesses(lambda type_: type_.text)
+        texts = self.scope.required().accesses(lambda type_: type_.text)
         if texts and seldom(self.random, 0.5):
             return self.random.choice(texts)
         text = self.random.choice(QUERY_TEXTS)

@@ -30,13 +30,41 @@ def properties(type_: NodeType | EdgeType) -> list[tuple[str, PropertyType]]:
 class Scope(dict[str, NodeType | EdgeType]):
     """The variables known at a place of the text."""
 
+    optional: frozenset[str] = frozenset()
+    """Those of `optional` blocks, for which a row may have no entity."""
+    optional_here: frozenset[str] = frozenset()
+    """Those of blocks beside this place; nothing goes on from them here."""
+
+    def child(self) -> Scope:
+        """Return the scope inside a block."""
+        inner = Scope(self)
+        inner.optional = self.optional
+        return inner
+
+    def adopt(self, inner: Scope) -> None:
+        """Add what an `optional` block introduced."""
+        new = frozenset(inner) - frozenset(self)
+        self.update({name: inner[name] for name in inner if name in new})
+        self.optional |= new
+        self.optional_here |= new
+
+    def required(self) -> Scope:
+        """Return the variables that have an entity in every row."""
+        return Scope({name: type_ for name, type_ in self.items() if name not in self.optional})
+
     def nodes(self, type_name: str | None = None) -> list[str]:
-        """Return the variables for nodes, of one type or of all."""
+        """Return the variables for nodes to go on from, of one type or of all."""
         return [
             name
             for name, type_ in self.items()
-            if isinstance(type_, NodeType) and type_name in (None, type_.name)
+            if isinstance(type_, NodeType)
+            and type_name in (None, type_.name)
+            and name not in self.optional_here
         ]
+
+    def optional_nodes(self) -> list[str]:
+        """Return the variables for nodes that a row may not have."""
+        return [name for name in sorted(self.optional) if isinstance(self[name], NodeType)]
 
     def accesses(self, fits: Callable[[PropertyType], bool]) -> list[qt.PropertyAccess]:
         """Return the properties of all variables whose type fits."""

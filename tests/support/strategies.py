@@ -240,7 +240,11 @@ _traversal = st.builds(
 _filter = st.builds(qt.FilterClause, conditions)
 _clause: SearchStrategy[qt.MatchClause] = st.recursive(
     st.one_of(_binding, _traversal, _filter),
-    lambda clauses: st.builds(qt.NegationClause, _many(clauses, 1)),
+    lambda clauses: st.one_of(
+        st.builds(qt.NegationClause, _many(clauses, 1)),
+        st.builds(qt.ExistsClause, _many(clauses, 1)),
+        st.builds(qt.OptionalClause, _many(clauses, 1)),
+    ),
     max_leaves=3,
 )
 

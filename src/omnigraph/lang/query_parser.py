@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NoReturn, TypeVar
 
@@ -22,6 +22,11 @@ _OPERATOR_WORDS = (*_WORDS, "is", "in")
 _ARITHMETIC = {op.value: op for op in ArithmeticOperator}
 _SPACED_MINUS = "to subtract, write a space after the `-`"
 _QUERY_ANNOTATIONS = ("description", "instruction")
+_BLOCKS: Mapping[str, Callable[..., qt.BlockClause]] = {
+    "not": qt.NegationClause,
+    "exists": qt.ExistsClause,
+    "optional": qt.OptionalClause,
+}
 _TEMPORAL = {"date": Scalar.DATE, "datetime": Scalar.DATE_TIME}
 _JOINING_HINTS = {
     "and": "clauses are joined by writing one after the other",
@@ -179,11 +184,12 @@ class _QueryParser(BaseParser):
         return items
 
     def _clause(self) -> qt.MatchClause:
-        """`not { … } | binding | traversal | condition`."""
+        """`( not | exists | optional ) { … } | binding | traversal | condition`."""
         start = self.token
-        if self.at_word("not") and self.peek().kind == "{":
-            self.advance()
-            return qt.NegationClause(self._block("not", self._clause), span=self.span_from(start))
+        if self.at_word(*_BLOCKS) and self.peek().kind == "{":
+            word = self.advance().text
+            clauses = self._block(word, self._clause)
+            return _BLOCKS[word](clauses, span=self.span_from(start))
         if self.at_word("not") and self.peek().kind == tk.VARIABLE:
             self.advance()
             self.fail_expected("`{`", "after `not`", hint="negate a pattern with `not { … }`")

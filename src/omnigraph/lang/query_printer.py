@@ -160,6 +160,10 @@ class _QueryPrinter:
         match clause:
             case qt.NegationClause(clauses=clauses, span=span):
                 self._clauses("not", clauses, span)
+            case qt.ExistsClause(clauses=clauses, span=span):
+                self._clauses("exists", clauses, span)
+            case qt.OptionalClause(clauses=clauses, span=span):
+                self._clauses("optional", clauses, span)
             case qt.BindingClause():
                 self.writer.line(self._binding(clause), clause.span)
             case qt.TraversalClause():

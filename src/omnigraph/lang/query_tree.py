@@ -252,7 +252,23 @@ class NegationClause(SyntaxNode):
     clauses: tuple[MatchClause, ...]
 
 
-MatchClause: TypeAlias = BindingClause | TraversalClause | FilterClause | NegationClause
+@dataclass(frozen=True, slots=True)
+class ExistsClause(SyntaxNode):
+    """`exists { clauses }`."""
+
+    clauses: tuple[MatchClause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalClause(SyntaxNode):
+    """`optional { clauses }`."""
+
+    clauses: tuple[MatchClause, ...]
+
+
+BlockClause: TypeAlias = NegationClause | ExistsClause | OptionalClause
+"""The clauses that hold clauses."""
+MatchClause: TypeAlias = BindingClause | TraversalClause | FilterClause | BlockClause
 
 
 # --- bodies ------------------------------------------------------------------------------------

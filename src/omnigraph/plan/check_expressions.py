@@ -141,7 +141,11 @@ class ExpressionChecker:
                 hint=f"use one of its properties: `${variable.name}.…`",
             )
             return None
-        return PropertyRef(binding.name, "id", _ID)
+        return PropertyRef(binding.name, "id", self._row_type(variable, _ID))
+
+    def _row_type(self, variable: qt.Variable, type_: PropertyType) -> PropertyType:
+        """Return the type of a property in a row that may have no entity for the variable."""
+        return type_.as_nullable() if variable.name in self.scope.optional else type_
 
     def access(self, access: qt.PropertyAccess) -> PropertyRef | None:
         """Check `$x.p`."""
@@ -159,7 +163,8 @@ class ExpressionChecker:
         property_ = self.context.property(binding, access.property, Code.UNKNOWN_PROPERTY)
         if property_ is None:
             return None
-        return PropertyRef(binding.name, property_.name, property_.type)
+        type_ = self._row_type(access.variable, property_.type)
+        return PropertyRef(binding.name, property_.name, type_)
 
     # --- functions -----------------------------------------------------------------------------
 
@@ -198,10 +203,24 @@ class ExpressionChecker:
             expression = self._argument(spec, argument, written)
             if expression is None or not self._fits(spec, argument, expression, written, arguments):
                 return None
+            if spec.kind is not FunctionKind.AGGREGATE and self._is_optional(spec, written):
+                return None
             arguments.append(expression)
         result = spec.result_of([argument.type for argument in arguments])
         assert result is not None, "only computed values have types that may not fit"
         return FunctionCall(spec, tuple(arguments), result, call.distinct)
+
+    def _is_optional(self, spec: FunctionSpec, written: qt.Expr) -> bool:
+        """Report an argument that needs an entity in every row, where a row may have none."""
+        variable = written.variable if isinstance(written, qt.PropertyAccess) else written
+        if not isinstance(variable, qt.Variable) or variable.name not in self.scope.optional:
+            return False
+        message = (
+            f"{spec.title} cannot use `${variable.name}`, which belongs to an `optional` block"
+        )
+        hint = "use it inside that block, or a variable that every row has"
+        self.context.error(spec.mismatch_code, message, written.span, hint=hint)
+        return True
 
     # --- computed values -----------------------------------------------------------------------
 
@@ -305,6 +324,8 @@ class ExpressionChecker:
         binding = self.scope.get(written) if isinstance(written, qt.Variable) else None
         if binding is None or not isinstance(written, qt.Variable):
             self._report_mismatch(spec, spec.arguments[place], written.span)
+            return None
+        if self._is_optional(spec, written):
             return None
         return written, binding
 

@@ -68,8 +68,8 @@ class _MatchChecker:
                 predicate = self.expressions.condition(condition)
                 if predicate is not None:
                     self.pattern.filters.append(predicate)
-            case qt.NegationClause():
-                self._negation(clause)
+            case qt.NegationClause() | qt.ExistsClause() | qt.OptionalClause():
+                self._block(clause)
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -80,6 +80,8 @@ class _MatchChecker:
         if type_name not in self.context.catalog.nodes:
             self._unknown_type(clause)
             self.scope.mark_invalid(clause.variable)
+            return
+        if self._is_optional_here(clause.variable):
             return
         binding = self.scope.get(clause.variable)
         if binding is None:
@@ -192,6 +194,8 @@ class _MatchChecker:
             message = f"edge variable `${variable.name}` cannot be an endpoint"
             self.context.error(Code.EDGE_VARIABLE_MISUSE, message, variable.span)
             return _INVALID_BINDING
+        if self._is_optional_here(variable):
+            return _INVALID_BINDING
         return (
             _INVALID_BINDING if binding is None and variable.name in self.scope.invalid else binding
         )
@@ -213,26 +217,50 @@ class _MatchChecker:
         binding = self.context.new_binding(variable.name, EntityKind.EDGE, edge.name)
         return self.scope.bind(variable, binding)
 
-    # --- negation ------------------------------------------------------------------------------
+    def _is_optional_here(self, variable: qt.Variable) -> bool:
+        """Report a variable that an `optional` block beside this clause may leave without a node.
 
-    def _negation(self, clause: qt.NegationClause) -> None:
+        Inside a block of its own the clause finds nothing for such rows, and says so.
+        """
+        name = variable.name
+        if name not in self.scope.optional or name in self.scope.outer:
+            return False
+        self.context.error(
+            Code.VARIABLE_REBOUND,
+            f"`${name}` belongs to an `optional` block, so a row may have no node for it",
+            variable.span,
+            hint="go on from it inside that block, or in another `optional`, `exists` or `not`",
+        )
+        return True
+
+    # --- blocks --------------------------------------------------------------------------------
+
+    def _block(self, clause: qt.BlockClause) -> None:
+        word, patterns = {
+            qt.NegationClause: ("not", self.pattern.negations),
+            qt.ExistsClause: ("exists", self.pattern.existences),
+            qt.OptionalClause: ("optional", self.pattern.optionals),
+        }[type(clause)]
         mentioned = {name for inner in clause.clauses for name in _clause_variables(inner)}
         if not mentioned & {*self.scope.bindings, *self.scope.invalid}:
             self.context.error(
                 Code.UNGROUPED_OR_UNCORRELATED,
-                "this `not` block mentions no variable bound outside of it",
+                f"this `{word}` block mentions no variable bound outside of it",
                 clause.span,
                 hint="use a variable of the enclosing pattern that stands before the block",
             )
             return
-        self.pattern.negations.append(check_match(clause.clauses, self.scope.child(), self.context))
+        inner = self.scope.child()
+        patterns.append(check_match(clause.clauses, inner, self.context))
+        if isinstance(clause, qt.OptionalClause):
+            self.scope.adopt(inner)
 
 
 _INVALID_BINDING = Binding("#wrong", EntityKind.EDGE, "")
 
 
 def _clause_variables(clause: qt.MatchClause) -> Iterator[str]:
-    """Yield the variables a clause of a negation mentions itself, not in a nested negation."""
+    """Yield the variables a clause of a block mentions itself, not in a nested block."""
     match clause:
         case qt.BindingClause(variable=variable):
             yield variable.name
@@ -241,7 +269,7 @@ def _clause_variables(clause: qt.MatchClause) -> Iterator[str]:
             yield dst.name
         case qt.FilterClause(condition=condition):
             yield from (access.variable.name for access in _property_accesses(condition))
-        case qt.NegationClause():
+        case qt.NegationClause() | qt.ExistsClause() | qt.OptionalClause():
             return
         case _ as unreachable:
             assert_never(unreachable)

@@ -343,13 +343,18 @@ class PatternStep:
 
 @dataclass(slots=True)
 class MatchPattern:
-    """Bindings declared, steps between them, filters, and patterns that must not match.
+    """Bindings declared, steps between them, filters, and patterns about each row.
+
+    A row matches none of the `negations`, all of the `existences`, and is extended by what the
+    `optionals` match.
 
     `declared` lists the bindings of `$x: T` clauses in the order of the text; other bindings are
-    introduced by steps. Inside a negation, bindings of the enclosing rows are not listed.
+    introduced by steps. Inside a block, bindings of the enclosing rows are not listed.
     """
 
     declared: list[Binding] = field(default_factory=list)
     steps: list[PatternStep] = field(default_factory=list)
     filters: list[Predicate] = field(default_factory=list)
     negations: list[MatchPattern] = field(default_factory=list)
+    existences: list[MatchPattern] = field(default_factory=list)
+    optionals: list[MatchPattern] = field(default_factory=list)

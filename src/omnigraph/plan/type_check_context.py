@@ -59,7 +59,7 @@ class TypeCheckContext:
     def new_binding(self, name: str, kind: EntityKind, type_name: str) -> Binding:
         """Make a binding whose plan name is unique in the query.
 
-        Two negations may use one variable name for different things, and `$_` never names
+        Two blocks may use one variable name for different things, and `$_` never names
         anything; `#` cannot be written in a query, so the extra names clash with nothing.
         """
         uses = self._used_names.get(name, 0) + 1
@@ -70,7 +70,7 @@ class TypeCheckContext:
 
 @dataclass(slots=True)
 class BindingScope:
-    """The bindings visible at a place; a negation opens a scope inside another.
+    """The bindings visible at a place; a block opens a scope inside another.
 
     `invalid` variables were introduced by a clause that could not be understood; what is said
     about them later is neither right nor wrong.
@@ -79,10 +79,21 @@ class BindingScope:
     bindings: dict[str, Binding] = field(default_factory=dict)
     outer: frozenset[str] = frozenset()
     invalid: set[str] = field(default_factory=set)
+    optional: frozenset[str] = frozenset()
+    """Variables of `optional` blocks that have ended: a row may have no entity for them."""
 
     def child(self) -> BindingScope:
-        """Return the scope inside a negation."""
-        return BindingScope(dict(self.bindings), frozenset(self.bindings), set(self.invalid))
+        """Return the scope inside a block."""
+        return BindingScope(
+            dict(self.bindings), frozenset(self.bindings), set(self.invalid), self.optional
+        )
+
+    def adopt(self, inner: BindingScope) -> None:
+        """Add what an `optional` block introduced."""
+        new = {name: b for name, b in inner.bindings.items() if name not in self.bindings}
+        self.bindings.update(new)
+        self.invalid |= inner.invalid
+        self.optional |= frozenset(new)
 
     def mark_invalid(self, *variables: Variable | None) -> None:
         """Remember variables whose meaning was lost by an error."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any, assert_never
 
 from omnigraph.catalog.model import Catalog
@@ -23,6 +24,9 @@ MAX_MATCH_SIZE = 250
 
 MAX_RESULT_SIZE = 1000
 """Columns and sort keys of one query."""
+
+MAX_COMPUTED_SIZE = 1000
+"""Operators, arguments and branches of the computed values of one query."""
 
 
 def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan | None:
@@ -79,18 +83,33 @@ def _is_too_large(body: qt.ReadBody, report: DiagnosticReport) -> bool:
         message = f"the result has more than {MAX_RESULT_SIZE} columns and sort keys"
         report.add(Code.QUERY_TOO_DEEP, message, return_span)
         return True
+    if _computed_size((body.clauses, body.projections, body.orderings)) > MAX_COMPUTED_SIZE:
+        message = f"the values computed have more than {MAX_COMPUTED_SIZE} parts"
+        report.add(Code.QUERY_TOO_DEEP, message, match_span.to(return_span))
+        return True
     return False
 
 
+def _computed_size(node: object) -> int:
+    """Count the operators, arguments and branches below a node of a syntax tree."""
+    if isinstance(node, tuple):
+        return sum(map(_computed_size, node))
+    if isinstance(node, qt.ListLiteral) or not is_dataclass(node):
+        return 0
+    own = len(node.arguments) if isinstance(node, qt.CallExpression) else 0
+    own += isinstance(node, qt.ArithmeticExpression | qt.CaseBranch)
+    return own + sum(_computed_size(getattr(node, field.name)) for field in fields(node))
+
+
 def _match_size(clauses: Iterable[qt.MatchClause]) -> int:
-    """Count the parts of a match that become operators or filters, negations included."""
+    """Count the parts of a match that become operators or filters, those of blocks included."""
     total = 0
     for clause in clauses:
         match clause:
             case qt.BindingClause(matches=matches):
                 total += 1 + len(matches)
-            case qt.NegationClause(clauses=inner):
-                total += 1 + _match_size(inner)
+            case qt.NegationClause() | qt.ExistsClause() | qt.OptionalClause():
+                total += 1 + _match_size(clause.clauses)
             case qt.FilterClause(condition=condition):
                 total += _count_conditions(condition)
             case qt.TraversalClause():

@@ -87,6 +87,10 @@ def estimate_rows(operator: op.PlanOperator, snapshot: Snapshot) -> float:
             return estimate_rows(source, snapshot) * _selectivity((predicate,))
         case op.AntiJoin(input=source):
             return estimate_rows(source, snapshot) * (1 - DEFAULT_SELECTIVITY)
+        case op.ExistsJoin(input=source):
+            return estimate_rows(source, snapshot) * DEFAULT_SELECTIVITY
+        case op.OptionalJoin(input=source, inner=inner):
+            return estimate_rows(source, snapshot) * max(1.0, estimate_rows(inner, snapshot))
         case op.SliceRows(input=source) | op.SliceColumns(input=source):
             rows = estimate_rows(source, snapshot)
             return min(rows, operator.limit) if isinstance(operator.limit, int) else rows

@@ -30,7 +30,7 @@ from omnigraph.query.comparison import Mask
 from omnigraph.query.exact_integers import exact_sum
 from omnigraph.query.expansion import EdgeExpansion, ExpandMode
 from omnigraph.query.expressions import Constants, Evaluator
-from omnigraph.query.frame import OUTER_ROW, Frame
+from omnigraph.query.frame import NO_ENTITY, OUTER_ROW, Frame
 from omnigraph.query.limits import QueryBudget, chunk_slices
 from omnigraph.query.pushdown import key_lookup, scan_filter
 from omnigraph.query.sorting import sort_rows
@@ -90,7 +90,7 @@ class Execution:
         With `most`, a sort may leave out rows after that number.
         """
         if isinstance(operator, op.OuterRow):
-            assert self.outer is not None, "a negation starts from the rows it is asked about"
+            assert self.outer is not None, "a block starts from the rows it is asked about"
             return self.outer
         self.budget.check(type(operator).__name__)
         begun = self.now()
@@ -109,8 +109,10 @@ class Execution:
                     frame = self._filtered_cross(source, used, predicate)
                 else:
                     frame = self._filtered(self.rows(source, used, weigh=weigh), (predicate,))
-            case op.AntiJoin():
-                frame = self._anti_join(operator, needed, weigh=weigh)
+            case op.AntiJoin() | op.ExistsJoin():
+                frame = self._tested(operator, needed, weigh=weigh)
+            case op.OptionalJoin():
+                frame = self._optional(operator, needed, weigh=weigh)
             case op.SortRows():
                 frame = self._sort(operator, needed, most)
             case op.SliceRows():
@@ -180,6 +182,7 @@ class Execution:
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
         self.bind(expand.dst)
         source = self.rows(expand.input, needed | {expand.src}, weigh=weigh)
+        source = self._with_entities(source, expand.src)
         expansion = self.expansion(expand.edge, expand.direction)
         self.used_expansions[id(expand)] = expansion.used
         starts = source.positions[expand.src]
@@ -222,6 +225,7 @@ class Execution:
         if counted is not None:
             return counted
         source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
+        source = self._with_entities(source, close.src, close.dst)
         expansion = self.expansion(close.edge, close.direction)
         self.used_expansions[id(close)] = expansion.used
         here, there = source.positions[close.src], source.positions[close.dst]
@@ -252,6 +256,7 @@ class Execution:
             return None
         self.bind(step.dst)
         source = self.rows(step.input, needed | {step.src, other}, weigh=True)
+        source = self._with_entities(source, step.src, other)
         expansion, back = (
             self.expansion(step.edge, step.direction),
             self.expansion(close.edge, direction),
@@ -330,20 +335,50 @@ class Execution:
         del self.scanned[id(scan)]
         return Frame.joined(frames)
 
-    # --- negation ------------------------------------------------------------------------------
+    # --- blocks --------------------------------------------------------------------------------
 
-    def _anti_join(self, anti: op.AntiJoin, needed: set[str], *, weigh: bool) -> Frame:
-        used = _used_variables(anti.inner) & set(op.outer_variables(anti.inner))
-        source = self.rows(anti.input, needed | used, weigh=weigh)
+    def _with_entities(self, frame: Frame, *names: str) -> Frame:
+        """Return the rows that have entities for variables; nothing leads on from others."""
+        for name in self.evaluator.optional.intersection(names):
+            frame = frame.take(frame.positions[name] != NO_ENTITY)
+        return frame
+
+    def _tested(self, test: op.AntiJoin | op.ExistsJoin, needed: set[str], *, weigh: bool) -> Frame:
+        """Keep rows for which a block finds nothing, or for which it finds something."""
+        used = _outer_variables_used(test.inner)
+        source = self.rows(test.input, needed | used, weigh=weigh)
         if not source.rows:
             return source
-        numbered = source.only(used).with_columns({OUTER_ROW: np.arange(source.rows)})
-        outer = Frame(numbered.rows, numbered.positions)
-        inner = replace(self, outer=outer, scanned={}, used_expansions={})
-        matches = inner.rows(anti.inner, set(), weigh=True)
-        kept = np.ones(source.rows, np.bool_)
-        kept[matches.positions[OUTER_ROW]] = False
-        return source.take(kept)
+        matches = self._matches(test.inner, source.only(used), set(), weigh=True)
+        found = np.zeros(source.rows, np.bool_)
+        found[matches.positions[OUTER_ROW]] = True
+        return source.take(found if isinstance(test, op.ExistsJoin) else ~found)
+
+    def _optional(self, join: op.OptionalJoin, needed: set[str], *, weigh: bool) -> Frame:
+        """Extend each row by what a block finds for it; one it finds nothing for stays."""
+        used = _outer_variables_used(join.inner)
+        source = self.rows(join.input, needed | used, weigh=weigh)
+        new = [binding.name for binding in join.new_bindings if binding.name in needed]
+        matches = self._matches(join.inner, source.only(used), set(new), weigh=False)
+        self.evaluator.optional.update(binding.name for binding in join.new_bindings)
+        owners = matches.positions[OUTER_ROW]
+        alone = np.setdiff1d(np.arange(source.rows), owners)
+        rows = np.concatenate([owners, alone])
+        self.budget.check("OptionalJoin", len(rows), len(source.positions) + len(new))
+        nobody = np.full(len(alone), NO_ENTITY)
+        columns = {name: np.concatenate([matches.positions[name], nobody]) for name in new}
+        order = np.argsort(rows, kind="stable")
+        return source.take(rows).with_columns(columns).take(order)
+
+    def _matches(
+        self, inner: op.RowOperator, outer: Frame, needed: set[str], *, weigh: bool
+    ) -> Frame:
+        """Return what a block finds, with the number of the outer row."""
+        numbered = outer.with_columns({OUTER_ROW: np.arange(outer.rows)})
+        block = replace(
+            self, outer=Frame(outer.rows, numbered.positions), scanned={}, used_expansions={}
+        )
+        return block.rows(inner, needed, weigh=weigh)
 
 
 def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
@@ -357,10 +392,22 @@ def _source_scan(operator: op.RowOperator) -> op.Scan | None:
     match operator:
         case op.Scan():
             return operator
-        case op.Expand() | op.SemiJoin() | op.Filter() | op.AntiJoin():
+        case (
+            op.Expand()
+            | op.SemiJoin()
+            | op.Filter()
+            | op.AntiJoin()
+            | op.ExistsJoin()
+            | op.OptionalJoin()
+        ):
             return _source_scan(operator.input)
         case _:
             return None
+
+
+def _outer_variables_used(inner: op.RowOperator) -> set[str]:
+    """Return the variables of the enclosing rows that the pattern of a block looks at."""
+    return _used_variables(inner) & set(op.outer_variables(inner))
 
 
 def _used_variables(operator: op.PlanOperator) -> set[str]:

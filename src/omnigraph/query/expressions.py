@@ -36,7 +36,7 @@ from omnigraph.plan.expressions import (
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.column_cache import TypeTable
 from omnigraph.query.comparison import Mask, Operand, compare, repeat_scalar, to_mask
-from omnigraph.query.frame import Frame
+from omnigraph.query.frame import NO_ENTITY, Frame
 from omnigraph.storage.columns import Positions
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type, to_column
@@ -136,6 +136,8 @@ class Evaluator(Constants):
     tables: Mapping[str, TypeTable]
     search: SearchFunctions
     paths: PathFunctions | None = None
+    optional: set[str] = field(default_factory=set)
+    """Variables for which a row may have no entity; its position is then `NO_ENTITY`."""
     _fetched: dict[tuple[str, str], tuple[Positions, pa.Array]] = field(default_factory=dict)
 
     # --- expressions ---------------------------------------------------------------------------
@@ -153,7 +155,7 @@ class Evaluator(Constants):
                 properties.setdefault(ref.variable, {})[ref.property] = None
         self._fetched.clear()
         for variable, names in properties.items():
-            if len(names) > 1:
+            if len(names) > 1 and variable not in self.optional:
                 positions = frame.positions[variable]
                 columns = self.tables[variable].read_columns(list(names), positions)
                 for name, column in columns.items():
@@ -170,7 +172,7 @@ class Evaluator(Constants):
                 positions, column = self._fetched.get((variable, name), (None, None))
                 if column is not None and positions is frame.positions[variable]:
                     return column
-                return self.tables[variable].values(name, frame.positions[variable])
+                return self.values(variable, name, frame.positions[variable])
             case Constant() | ParameterRef():
                 return self._scalar(expression)
             case Case():
@@ -188,6 +190,15 @@ class Evaluator(Constants):
                 raise AssertionError("a way along edges has no value")
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def values(self, variable: str, name: str, positions: Positions) -> pa.Array:
+        """Return a property of entities; null where there is no entity."""
+        table = self.tables[variable]
+        there = positions != NO_ENTITY
+        if variable not in self.optional or there.all():
+            return table.values(name, positions)
+        values = table.values(name, positions[there])
+        return values.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
     def _computed(self, expression: FunctionCall | Case, frame: Frame) -> Operand:
         """Compute a value for each row, once if it is the same for all; of no rows, nothing."""

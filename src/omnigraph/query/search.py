@@ -22,7 +22,7 @@ from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.bm25 import DEFAULT_EDITS, TextIndex
 from omnigraph.query.column_cache import SPARSE_RATIO, ColumnCache, TypeTable
 from omnigraph.query.expressions import Evaluator
-from omnigraph.query.frame import Frame
+from omnigraph.query.frame import NO_ENTITY, Frame
 from omnigraph.query.ranking import (
     RRF_K,
     FusedRanking,
@@ -178,10 +178,17 @@ class Ranking(ABC):
         positions, tables = self.frame.positions, self.evaluator.tables
         named = sorted(name for name in positions if name in tables)
         ties = [
-            id_sort_ranks(self.search.store, tables[name], positions[name][rows])
+            self._id_ranks(tables[name], positions[name][rows])
             for name in dict.fromkeys([self.variable, *named])
         ]
         return rows[np.lexsort([*reversed(ties), best])]
+
+    def _id_ranks(self, table: TypeTable, positions: Positions) -> Positions:
+        """Return the places of ids among all; no entity comes before all."""
+        ranks = np.full(len(positions), NO_ENTITY)
+        there = positions != NO_ENTITY
+        ranks[there] = id_sort_ranks(self.search.store, table, positions[there])
+        return ranks
 
     def best_in_order(self, count: int) -> Positions | None:
         """Return the rows of `best` in order; None where these are all rows."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never, cast
 
 from omnigraph.catalog import EdgeType, NodeType
 from omnigraph.lang import query_tree as qt
@@ -31,10 +31,43 @@ def match(clauses: Iterable[qt.MatchClause], rows: Iterable[Row], world: World) 
                 found = [row for row in found if holds(condition, row, world)]
             case qt.NegationClause(clauses=inner):
                 found = [row for row in found if not match(inner, [row], world)]
+            case qt.ExistsClause(clauses=inner):
+                found = [row for row in found if match(inner, [row], world)]
+            case qt.OptionalClause(clauses=inner):
+                introduced = _introduced(inner, types, world)
+                nothing = {name: _no_entity(type_) for name, type_ in introduced.items()}
+                found = [
+                    new for row in found for new in match(inner, [row], world) or [row | nothing]
+                ]
+                types |= introduced
             case _ as unreachable:
                 assert_never(unreachable)
         types.pop(ANONYMOUS, None)
     return found
+
+
+def _introduced(
+    clauses: Iterable[qt.MatchClause], known: Mapping[str, NodeType | EdgeType], world: World
+) -> dict[str, NodeType | EdgeType]:
+    """Return the variables that clauses add to those that are known, with their types."""
+    types = dict(known)
+    for clause in clauses:
+        match clause:
+            case qt.BindingClause():
+                types.setdefault(clause.variable.name, world.catalog.nodes[clause.type_name.text])
+            case qt.TraversalClause():
+                types = _Walk(clause, types, world).types
+            case qt.OptionalClause(clauses=inner):
+                types |= _introduced(inner, types, world)
+            case _:
+                pass
+        types.pop(ANONYMOUS, None)
+    return {name: type_ for name, type_ in types.items() if name not in known}
+
+
+def _no_entity(type_: NodeType | EdgeType) -> Entity:
+    """Return what a variable stands for where there is no entity: its id is null."""
+    return Entity(type_, cast(str, None), {})
 
 
 def _with(row: Row, variable: qt.Variable | None, entity: Entity) -> Row:

@@ -40,7 +40,7 @@ class Entity(NamedTuple):
     properties: Properties
 
 
-Row: TypeAlias = Mapping[str, Entity]
+Row: TypeAlias = dict[str, Entity]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
