@@ -416,7 +416,7 @@ class _QueryParser(BaseParser):
             self.expect(")", "to close the parentheses", hint=self._minus_hint())
             self.leave()
             return expr
-        if self.at_word("case") and self.before_word("when"):
+        if self.at_word("case") and (self.before_word("when") or self.peek().kind == tk.VARIABLE):
             return self._case()
         if self.at(tk.VARIABLE):
             variable = self._variable("here")
@@ -436,6 +436,9 @@ class _QueryParser(BaseParser):
         """`"case" { "when" condition "then" expr }+ [ "else" expr ] "end"`."""
         start = self.advance()
         self.enter()
+        if not self.at_word("when"):
+            hint = "write what is compared behind `when`: `case when $x.p = 1 then …`"
+            self.fail_expected("`when`", "after `case`", hint=hint)
         branches: list[qt.CaseBranch] = []
         while self.at_word("when"):
             opening = self.advance()
@@ -501,6 +504,8 @@ class _QueryParser(BaseParser):
         hint = f'text is written in quotes: `"{quote(self.token.text)}"`' if is_word else None
         if negative and self.token.kind in (tk.VARIABLE, tk.NAME, "("):
             hint = "negate a value with `0 - …`"
+        if self.at("*"):
+            hint = "`count($x)` counts the rows that have `$x`"
         self.fail_expected("a number" if negative else "a value", "here", hint=hint)
 
     def _list(self) -> qt.ListLiteral:
