@@ -211,14 +211,19 @@ class ExpressionChecker:
         return FunctionCall(spec, tuple(arguments), result, call.distinct)
 
     def _is_optional(self, spec: FunctionSpec, written: qt.Expr) -> bool:
-        """Report an argument that needs an entity in every row, where a row may have none."""
+        """Report an argument that needs an entity of one type in every row, where rows differ."""
         variable = written.variable if isinstance(written, qt.PropertyAccess) else written
-        if not isinstance(variable, qt.Variable) or variable.name not in self.scope.optional:
+        if not isinstance(variable, qt.Variable):
             return False
-        message = (
-            f"{spec.title} cannot use `${variable.name}`, which belongs to an `optional` block"
-        )
-        hint = "use it inside that block, or a variable that every row has"
+        if variable.name in self.scope.optional:
+            why = "which belongs to an `optional` block"
+            hint = "use it inside that block, or a variable that every row has"
+        elif variable.name in self.scope.polymorphic:
+            why = "which is bound to an interface"
+            hint = "bind it to one of the types that implement the interface"
+        else:
+            return False
+        message = f"{spec.title} cannot use `${variable.name}`, {why}"
         self.context.error(spec.mismatch_code, message, written.span, hint=hint)
         return True
 

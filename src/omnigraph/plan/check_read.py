@@ -112,7 +112,7 @@ class _MatchChecker:
             word = name[0].lower() + name[1:]
             hint = f"{name} is an edge type; follow it with `$a {word} $b`"
         elif name in catalog.interfaces:
-            hint = f"{name} is an interface; bind one of the node types that implement it"
+            hint = f"{name} is an interface; inside of a block bind a type that implements it"
         message = f"unknown node type `{name}`"
         self.context.error(Code.UNKNOWN_NODE_TYPE, message, clause.type_name.span, hint=hint)
 
@@ -268,22 +268,22 @@ def _clause_variables(clause: qt.MatchClause) -> Iterator[str]:
             yield src.name
             yield dst.name
         case qt.FilterClause(condition=condition):
-            yield from (access.variable.name for access in _property_accesses(condition))
+            yield from (access.variable.name for access in property_accesses(condition))
         case qt.NegationClause() | qt.ExistsClause() | qt.OptionalClause():
             return
         case _ as unreachable:
             assert_never(unreachable)
 
 
-def _property_accesses(node: object) -> Iterator[qt.PropertyAccess]:
+def property_accesses(node: object) -> Iterator[qt.PropertyAccess]:
     """Yield every `$x.p` below a node of a syntax tree."""
     if isinstance(node, qt.PropertyAccess):
         yield node
     elif isinstance(node, SyntaxNode):
-        yield from _property_accesses(tuple(getattr(node, f.name) for f in fields(node)))
+        yield from property_accesses(tuple(getattr(node, f.name) for f in fields(node)))
     elif isinstance(node, tuple):
         for part in node:
-            yield from _property_accesses(part)
+            yield from property_accesses(part)
 
 
 # ----------------------------------------------------------------------

@@ -53,7 +53,7 @@ def describe_operator(operator: op.PlanOperator) -> str:
         case op.SemiJoin(src=src, dst=dst):
             edge = _edge(operator.edge, operator.direction, operator.hops, operator.edge_binding)
             return f"SemiJoin ${src} {edge} ${dst}"
-        case op.Cross() | op.AntiJoin() | op.ExistsJoin() | op.Distinct():
+        case op.Cross() | op.Union() | op.AntiJoin() | op.ExistsJoin() | op.Distinct():
             return type(operator).__name__
         case op.Filter(predicate=predicate):
             return f"Filter {show_predicate(predicate)}"

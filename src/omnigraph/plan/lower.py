@@ -44,12 +44,14 @@ from omnigraph.plan.operators import (
     SortColumns,
     SortKey,
     SortRows,
+    Union,
 )
 
 
-def lower_read(pattern: MatchPattern, result: CheckedResult) -> ResultOperator:
-    """Return the operators that compute a result from a pattern."""
-    rows = lower_pattern(pattern)
+def lower_read(patterns: Sequence[MatchPattern], result: CheckedResult) -> ResultOperator:
+    """Return the operators that compute a result from the rows of all patterns."""
+    inputs = tuple(map(lower_pattern, patterns))
+    rows = inputs[0] if len(inputs) == 1 else Union(inputs)
     if result.is_aggregate:
         return _lower_columns(_lower_aggregate(rows, result.columns), result)
     if result.distinct:

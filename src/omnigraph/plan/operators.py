@@ -214,6 +214,35 @@ class OptionalJoin(_PatternJoin):
 
 
 @dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of all inputs, which bind the same variables, some of them to other types."""
+
+    inputs: tuple[RowOperator, ...]
+
+    def __post_init__(self) -> None:
+        first, *others = (
+            {b.name: b.kind for b in source.variables.values() if b.is_named}
+            for source in self.inputs
+        )
+        if any(other != first for other in others):
+            raise ValueError("the inputs of a union bind different variables")
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The named bindings of each row, with the types of the first input."""
+        return {name: b for name, b in self.inputs[0].variables.items() if b.is_named}
+
+    @property
+    def polymorphic(self) -> tuple[str, ...]:
+        """The variables that have several types."""
+        return tuple(
+            name
+            for name in self.variables
+            if len({source.variables[name].type_name for source in self.inputs}) > 1
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SortKey:
     """An expression to order rows by; nulls sort lowest. Rankings put the best match first."""
 
@@ -261,6 +290,7 @@ RowOperator: TypeAlias = (
     | AntiJoin
     | ExistsJoin
     | OptionalJoin
+    | Union
     | SortRows
     | SliceRows
 )
@@ -367,6 +397,8 @@ def operator_inputs(operator: PlanOperator) -> tuple[PlanOperator, ...]:
             return (left, right)
         case AntiJoin() | ExistsJoin() | OptionalJoin():
             return (operator.input, operator.inner)
+        case Union(inputs=inputs):
+            return inputs
         case _:
             return (operator.input,)
 

@@ -30,6 +30,7 @@ from omnigraph.plan.operators import (
     SliceRows,
     SortColumns,
     SortRows,
+    Union,
 )
 
 RewriteRule: TypeAlias = Callable[[RowOperator], RowOperator]
@@ -47,6 +48,8 @@ def push_filters_down(rows: RowOperator) -> RowOperator:
             return replace(rows, input=push_filters_down(rows.input))
         case Cross(left=left, right=right):
             return Cross(push_filters_down(left), push_filters_down(right))
+        case Union(inputs=inputs):
+            return Union(tuple(map(push_filters_down, inputs)))
         case AntiJoin(input=source, inner=inner):
             return AntiJoin(push_filters_down(source), push_filters_down(inner))
         case ExistsJoin(input=source, inner=inner):

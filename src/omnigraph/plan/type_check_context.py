@@ -81,6 +81,8 @@ class BindingScope:
     invalid: set[str] = field(default_factory=set)
     optional: frozenset[str] = frozenset()
     """Variables of `optional` blocks that have ended: a row may have no entity for them."""
+    polymorphic: frozenset[str] = frozenset()
+    """Variables of interfaces: rows have entities of several types for them."""
 
     def child(self) -> BindingScope:
         """Return the scope inside a block."""

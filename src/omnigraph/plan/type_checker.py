@@ -10,11 +10,12 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.lang import Code, DiagnosticReport, QueryError
 from omnigraph.lang import query_tree as qt
 from omnigraph.plan.check_mutation import check_mutation
-from omnigraph.plan.check_read import check_match, check_result
+from omnigraph.plan.check_read import check_result
+from omnigraph.plan.interfaces import check_whole_match
 from omnigraph.plan.lower import lower_read
 from omnigraph.plan.query_plan import MutationPlan, Parameter, QueryPlan, ReadPlan
 from omnigraph.plan.rewrite_rules import rewrite
-from omnigraph.plan.type_check_context import BindingScope, TypeCheckContext
+from omnigraph.plan.type_check_context import TypeCheckContext
 from omnigraph.types import PropertyType, Scalar
 
 RESERVED_PARAMETER = "__nanograph_now"
@@ -47,12 +48,13 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -
         return MutationPlan(**facts, statements=statements)
     if _is_too_large(query.body, report):
         return None
-    scope = BindingScope()
-    pattern = check_match(query.body.clauses, scope, context)
-    result = check_result(query.body, scope, context)
+    match = check_whole_match(query.body, context)
+    if len(report.errors) > before and not match.scope.bindings:
+        return None
+    result = check_result(query.body, match.scope, context)
     if len(report.errors) > before or report.full:
         return None
-    if not pattern.declared and not pattern.steps:
+    if not any(pattern.declared or pattern.steps for pattern in match.patterns):
         report.add(
             Code.UNBOUND_VARIABLE,
             "the match binds nothing",
@@ -60,7 +62,9 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -
             hint="bind a node: `$x: Type`",
         )
         return None
-    return ReadPlan(**facts, root=rewrite(lower_read(pattern, result)), columns=result.columns)
+    return ReadPlan(
+        **facts, root=rewrite(lower_read(match.patterns, result)), columns=result.columns
+    )
 
 
 def plan_query(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan:

@@ -108,7 +108,7 @@ def is_never_null(expression: Expression) -> bool:
 
 def _group_key_codes(key: Expression, frame: Frame, evaluator: Evaluator) -> Positions:
     """Return numbers that are equal where the values of a group key are."""
-    if isinstance(key, PropertyRef) and frame.rows and key.variable not in evaluator.optional:
+    if isinstance(key, PropertyRef) and frame.rows and key.variable not in evaluator.indirect:
         table = evaluator.tables[key.variable]
         if frame.rows * _WHOLE_COLUMN_RATIO > table.rows:
             return table.codes(key.property, value_codes)[frame.positions[key.variable]]

@@ -81,6 +81,8 @@ def estimate_rows(operator: op.PlanOperator, snapshot: Snapshot) -> float:
         case op.SemiJoin(input=source):
             nodes = _row_count(snapshot, TypeKind.NODE, operator.variables[operator.dst].type_name)
             return estimate_rows(source, snapshot) * min(1.0, _fan_out(operator, snapshot) / nodes)
+        case op.Union(inputs=inputs):
+            return sum(estimate_rows(source, snapshot) for source in inputs)
         case op.Cross(left=left, right=right):
             return estimate_rows(left, snapshot) * estimate_rows(right, snapshot)
         case op.Filter(input=source, predicate=predicate):

@@ -7,7 +7,7 @@ variables that are no longer needed are dropped early.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -35,6 +35,7 @@ from omnigraph.query.limits import QueryBudget, chunk_slices
 from omnigraph.query.pushdown import key_lookup, scan_filter
 from omnigraph.query.sorting import sort_rows
 from omnigraph.query.topology import TopologyCache
+from omnigraph.storage.columns import Positions
 
 DENSE_NODE_RATIO = 8
 """Share of nodes from which on all edges are followed at once."""
@@ -103,6 +104,8 @@ class Execution:
                 frame = self._close(operator, needed, weigh=weigh)
             case op.Cross():
                 frame = self._cross(operator, needed)
+            case op.Union():
+                frame = self._union(operator, needed)
             case op.Filter(input=source, predicate=predicate):
                 used = needed | predicate_variables(predicate)
                 if isinstance(source, op.Cross) and not has_predicate_call(predicate):
@@ -144,7 +147,7 @@ class Execution:
     def bind(self, binding: Binding) -> TypeTable:
         """Return the table of a variable, and remember it for expressions."""
         table = self.tables.get(binding.name)
-        if table is None:
+        if table is None or table.type.name != binding.type_name:
             table = self.store.table(self.snapshot, TypeKind(binding.kind), binding.type_name)
             self.tables[binding.name] = table
         return table
@@ -306,6 +309,25 @@ class Execution:
         self.note(cross, total, begun)
         return Frame.joined(frames)
 
+    def _union(self, union: op.Union, needed: set[str]) -> Frame:
+        """Return the rows of all inputs; positions count on from the table of one to the next."""
+        frames: list[Frame] = []
+        tables: dict[str, dict[str, TypeTable]] = {name: {} for name in union.polymorphic}
+        for source in union.inputs:
+            self.evaluator.unions.clear()
+            frame = self.rows(source, needed)
+            shifted = dict(frame.positions)
+            for name, known in tables.items():
+                table = self.bind(source.variables[name])
+                known.setdefault(table.type.name, table)
+                if name in shifted:
+                    shifted[name] = _shifted(shifted[name], known, table.type.name)
+            frames.append(Frame(frame.rows, shifted))
+            self.budget.check("Union", sum(f.rows for f in frames), len(shifted))
+        self.evaluator.indirect.update(tables)
+        self.evaluator.unions.update({n: list(known.values()) for n, known in tables.items()})
+        return Frame.joined(frames)
+
     def _sort(self, sort: op.SortRows, needed: set[str], most: int | None) -> Frame:
         named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
         source = self.rows(sort.input, needed | named | set(sort.tie_break))
@@ -339,7 +361,7 @@ class Execution:
 
     def _with_entities(self, frame: Frame, *names: str) -> Frame:
         """Return the rows that have entities for variables; nothing leads on from others."""
-        for name in self.evaluator.optional.intersection(names):
+        for name in self.evaluator.indirect.intersection(names):
             frame = frame.take(frame.positions[name] != NO_ENTITY)
         return frame
 
@@ -360,7 +382,7 @@ class Execution:
         source = self.rows(join.input, needed | used, weigh=weigh)
         new = [binding.name for binding in join.new_bindings if binding.name in needed]
         matches = self._matches(join.inner, source.only(used), set(new), weigh=False)
-        self.evaluator.optional.update(binding.name for binding in join.new_bindings)
+        self.evaluator.indirect.update(binding.name for binding in join.new_bindings)
         owners = matches.positions[OUTER_ROW]
         alone = np.setdiff1d(np.arange(source.rows), owners)
         rows = np.concatenate([owners, alone])
@@ -379,6 +401,13 @@ class Execution:
             self, outer=Frame(outer.rows, numbered.positions), scanned={}, used_expansions={}
         )
         return block.rows(inner, needed, weigh=weigh)
+
+
+def _shifted(positions: Positions, tables: Mapping[str, TypeTable], name: str) -> Positions:
+    """Return positions that count on from the tables before; no entity stays none."""
+    names = list(tables)
+    start = sum(tables[other].rows for other in names[: names.index(name)])
+    return np.where(positions == NO_ENTITY, NO_ENTITY, positions + start)
 
 
 def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:

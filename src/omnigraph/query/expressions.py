@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, assert_never
@@ -136,8 +136,11 @@ class Evaluator(Constants):
     tables: Mapping[str, TypeTable]
     search: SearchFunctions
     paths: PathFunctions | None = None
-    optional: set[str] = field(default_factory=set)
-    """Variables for which a row may have no entity; its position is then `NO_ENTITY`."""
+    indirect: set[str] = field(default_factory=set)
+    """Variables whose positions are not all in one table: a row may have no entity for them, at
+    position `NO_ENTITY`, or one of several types."""
+    unions: dict[str, Sequence[TypeTable]] = field(default_factory=dict)
+    """The tables of a variable of several types; a position counts on from one to the next."""
     _fetched: dict[tuple[str, str], tuple[Positions, pa.Array]] = field(default_factory=dict)
 
     # --- expressions ---------------------------------------------------------------------------
@@ -155,7 +158,7 @@ class Evaluator(Constants):
                 properties.setdefault(ref.variable, {})[ref.property] = None
         self._fetched.clear()
         for variable, names in properties.items():
-            if len(names) > 1 and variable not in self.optional:
+            if len(names) > 1 and variable not in self.indirect:
                 positions = frame.positions[variable]
                 columns = self.tables[variable].read_columns(list(names), positions)
                 for name, column in columns.items():
@@ -163,7 +166,11 @@ class Evaluator(Constants):
 
     def is_at_hand(self, references: Iterable[PropertyRef]) -> bool:
         """Return whether properties are in memory, so that asking often costs no more."""
-        return all(self.tables[ref.variable].has(ref.property) for ref in references)
+        return all(
+            table.has(ref.property)
+            for ref in references
+            for table in self.unions.get(ref.variable, (self.tables[ref.variable],))
+        )
 
     def operand(self, expression: Expression, frame: Frame) -> Operand:
         """Return the value of an expression, once if it is the same for each row."""
@@ -193,12 +200,21 @@ class Evaluator(Constants):
 
     def values(self, variable: str, name: str, positions: Positions) -> pa.Array:
         """Return a property of entities; null where there is no entity."""
-        table = self.tables[variable]
-        there = positions != NO_ENTITY
-        if variable not in self.optional or there.all():
-            return table.values(name, positions)
-        values = table.values(name, positions[there])
-        return values.take(pa.array(np.cumsum(there) - 1, mask=~there))
+        if variable not in self.indirect:
+            return self.tables[variable].values(name, positions)
+        start, places, columns = 0, list[Positions](), list[pa.Array]()
+        for table in self.unions.get(variable, (self.tables[variable],)):
+            inside = np.flatnonzero((positions >= start) & (positions < start + table.rows))
+            if len(inside) or not columns:
+                places.append(inside)
+                columns.append(table.values(name, positions[inside] - start))
+            start += table.rows
+        found = np.concatenate(places)
+        order = np.full(len(positions), NO_ENTITY)
+        order[found] = np.arange(len(found))
+        type_ = columns[0].type
+        whole = pa.concat_arrays([column.cast(type_) for column in columns])
+        return whole.take(pa.array(order, mask=order == NO_ENTITY))
 
     def _computed(self, expression: FunctionCall | Case, frame: Frame) -> Operand:
         """Compute a value for each row, once if it is the same for all; of no rows, nothing."""

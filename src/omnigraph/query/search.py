@@ -33,6 +33,7 @@ from omnigraph.query.ranking import (
     fuse_top_ranks,
     id_sort_ranks,
 )
+from omnigraph.query.sorting import dense_ranks
 from omnigraph.query.text_index_cache import TextIndexCache
 from omnigraph.query.vector_search import NearestVectors, distances, to_matrix, top_k_candidates
 from omnigraph.storage.columns import Positions
@@ -178,13 +179,15 @@ class Ranking(ABC):
         positions, tables = self.frame.positions, self.evaluator.tables
         named = sorted(name for name in positions if name in tables)
         ties = [
-            self._id_ranks(tables[name], positions[name][rows])
+            self._id_ranks(name, tables[name], positions[name][rows])
             for name in dict.fromkeys([self.variable, *named])
         ]
         return rows[np.lexsort([*reversed(ties), best])]
 
-    def _id_ranks(self, table: TypeTable, positions: Positions) -> Positions:
+    def _id_ranks(self, name: str, table: TypeTable, positions: Positions) -> Positions:
         """Return the places of ids among all; no entity comes before all."""
+        if name in self.evaluator.unions:
+            return dense_ranks(self.evaluator.values(name, "id", positions))
         ranks = np.full(len(positions), NO_ENTITY)
         there = positions != NO_ENTITY
         ranks[there] = id_sort_ranks(self.search.store, table, positions[there])

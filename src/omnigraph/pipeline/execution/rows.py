@@ -58,6 +58,8 @@ class RowCompiler:
                 return self._expand(operator)
             case op.SemiJoin():
                 return self._close(operator)
+            case op.Union():
+                return self._union(operator)
             case op.Cross(left=left, right=right):
                 return self.of(left).crossJoin(self.of(right))
             case op.Filter(input=source, predicate=predicate):
@@ -144,6 +146,17 @@ class RowCompiler:
         traversal = self._traversal(close.edge, close.direction)
         found = traversal.reach(source.select(here.alias(NEAR)), close.hops)
         return source.join(found, ends, "left_semi")
+
+    def _union(self, union: op.Union) -> DataFrame:
+        """Return the rows of all inputs, with what is looked at of their variables."""
+        columns = [
+            self._name(name, property_)
+            for name in union.variables
+            for property_ in self._properties(union.inputs[0].variables[name])
+            if all(property_ in self._properties(s.variables[name]) for s in union.inputs)
+        ]
+        frames = (self.of(source).select(*columns) for source in union.inputs)
+        return reduce(lambda one, other: one.unionAll(other), frames)
 
     # --- blocks --------------------------------------------------------------------------------
 
