@@ -26,7 +26,8 @@ from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, MAX_SOURCE_BYTES
 from omnigraph.pipeline.fields import SECTIONS
 from omnigraph.pipeline.json_schema import json_schema
 from omnigraph.plan import FUNCTIONS, FunctionKind
-from omnigraph.plan.type_checker import MAX_MATCH_SIZE, MAX_RESULT_SIZE
+from omnigraph.plan.result_types import ResultRule
+from omnigraph.plan.type_checker import MAX_COMPUTED_SIZE, MAX_MATCH_SIZE, MAX_RESULT_SIZE
 from omnigraph.service.operations import OPERATIONS, AnyOperation
 from omnigraph.types import MAX_VECTOR_DIMENSION, SCALARS, Scalar
 
@@ -46,7 +47,8 @@ _FAMILIES = {
     "OG-": "Refused schema changes",
 }
 _PLACES = {
-    FunctionKind.SCALAR: "any value",
+    FunctionKind.CONSTANT: "any value",
+    FunctionKind.SCALAR: "`match`, `return`, `order`",
     FunctionKind.AGGREGATE: "`return`, `order`",
     FunctionKind.PREDICATE: "`match`, `return`",
     FunctionKind.RANK: "`order`, `return`",
@@ -83,6 +85,8 @@ def functions() -> str:
     for spec in FUNCTIONS.values():
         arguments = "; ".join(f"`{a.name}`: {a.kind}" for a in spec.arguments) or "none"
         result = f"`{spec.result}`" if spec.result else "the type of `value`, nullable"
+        if isinstance(spec.result, ResultRule):
+            result = spec.result.about
         rows.append([f"`{spec.signature}`", spec.about, arguments, result, _PLACES[spec.kind]])
     return table(["call", "meaning", "arguments", "result", "stands in"], rows)
 
@@ -118,6 +122,7 @@ def limits() -> str:
         "nesting of blocks, groups, calls and lists in a query": MAX_NESTING,
         "bindings, inline matches, traversals and conditions of a query": MAX_MATCH_SIZE,
         "columns and order keys of a query": MAX_RESULT_SIZE,
+        "operators, arguments and branches of the computed values of a query": MAX_COMPUTED_SIZE,
         "diagnostics listed for one file": MAX_DIAGNOSTICS,
         "dimension of a vector": MAX_VECTOR_DIMENSION,
     }

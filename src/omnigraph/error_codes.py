@@ -173,6 +173,7 @@ query_timeout | limit | The query took longer than its time limit.
 query_memory | limit | The query needs more memory than its limit.
 query_memory_busy | limit 429 | Concurrent queries use the memory; retry later.
 query_count_overflow | limit | A count is greater than the largest I64.
+query_number_overflow | invalid | A computed number is outside the range of its type.
 query_limit_invalid | invalid | A time or memory limit of queries is not a number from 0 up.
 engine_unknown | invalid | The engine is neither `local` nor `spark`.
 engine_unsupported | invalid | The engine cannot run this query; the message names the functions.

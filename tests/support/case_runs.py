@@ -151,7 +151,11 @@ def _answer(query: QueryDecl, found: Run, lines: list[str]) -> Answer | RefusedE
     declared = {p.name: (found.values or {})[p.name] for p in found.plan.parameters}
     graph = read_lines(lines, found.accepted)
     world = World(
-        catalog=found.accepted.catalog, graph=graph, parameters=declared, embed=mock_vector
+        catalog=found.accepted.catalog,
+        graph=graph,
+        parameters=declared,
+        parameter_types={p.name: p.type for p in found.plan.parameters},
+        embed=mock_vector,
     )
     try:
         return interpret(query, world)

@@ -12,41 +12,11 @@ from omnigraph.lang.query_tree import ANONYMOUS, ComparisonOperator
 from omnigraph.lang.source import Name
 from omnigraph.types import PropertyType, Scalar
 from tests.support.generated_graphs import ENUM, Pools, early, seldom
+from tests.support.generated_values import Scope, ValueMaker, properties
 
 NUMBERS = ("I64", "F64", "I32", "U32", "U64", "F32")
 COMPARISONS = [sign for sign in ComparisonOperator if not sign.isidentifier()]
 WORDS = ("ship", "a b", "sailing", "The", "", "日本", "shp", "sail ships", "É", "of a ship")
-
-
-def properties(type_: NodeType | EdgeType) -> list[tuple[str, PropertyType]]:
-    """Return the properties of a type that a query may name, its id among them."""
-    found = [(name, property_.type) for name, property_ in type_.properties.items()]
-    return [*found, ("id", PropertyType(Scalar.STRING))]
-
-
-class Scope(dict[str, NodeType | EdgeType]):
-    """The variables known at a place of the text."""
-
-    def nodes(self, type_name: str | None = None) -> list[str]:
-        """Return the variables for nodes, of one type or of all."""
-        return [
-            name
-            for name, type_ in self.items()
-            if isinstance(type_, NodeType) and type_name in (None, type_.name)
-        ]
-
-    def accesses(self, fits: Callable[[PropertyType], bool]) -> list[qt.PropertyAccess]:
-        """Return the properties of all variables whose type fits."""
-        return [
-            qt.PropertyAccess(qt.Variable(name), Name(property_))
-            for name, entity in self.items()
-            for property_, type_ in properties(entity)
-            if fits(type_)
-        ]
-
-    def new(self, letters: str) -> str:
-        """Return a name that is free."""
-        return next(letter for letter in letters if letter not in self)
 
 
 class MatchMaker:
@@ -81,11 +51,11 @@ class MatchMaker:
         if self.catalog.edges:
             choices += [lambda: self._traversal(scope)] * 3
         if depth < 2 and scope:
-            choices.append(lambda: self._negation(scope, depth))
+            choices += [lambda: self._block(scope, depth)] * 2
         return self.random.choice(choices)()
 
-    def _negation(self, scope: Scope, depth: int) -> qt.MatchClause:
-        inner = Scope(scope)
+    def _block(self, scope: Scope, depth: int) -> qt.MatchClause:
+        inner = scope.child()
         first: list[Callable[[], qt.MatchClause]] = [
             lambda: qt.FilterClause(self._simple(inner, bound=True))
         ]
@@ -93,7 +63,11 @@ class MatchMaker:
             first += [lambda: self._traversal(inner, mention=True)] * 2
         clauses = [self.random.choice(first)()]
         more = early(self.random, (0, 1, 2))
-        return qt.NegationClause((*clauses, *(self._clause(inner, depth + 1) for _ in range(more))))
+        whole = (*clauses, *(self._clause(inner, depth + 1) for _ in range(more)))
+        kind = self.random.choice((qt.NegationClause, qt.ExistsClause, qt.OptionalClause))
+        if kind is qt.OptionalClause:
+            scope.adopt(inner)
+        return kind(whole)
 
     def _binding(self, scope: Scope) -> qt.MatchClause:
         again = scope.nodes()
@@ -179,18 +153,38 @@ class MatchMaker:
 
     # --- conditions ----------------------------------------------------------------------------
 
-    def condition(self, scope: Scope) -> qt.Condition:
+    def condition(self, scope: Scope, *, searches: bool = True) -> qt.Condition:
         """Return a condition over known variables."""
-        if seldom(self.random, 0.25):
-            parts = [self._simple(scope) for _ in range(self.random.randint(2, 3))]
-            if seldom(self.random, 0.3):
-                parts[0] = qt.AndCondition((parts[0], self._simple(scope)))
-            return qt.OrCondition(tuple(parts))
-        return self._simple(scope)
 
-    def _simple(self, scope: Scope, *, bound: bool = False) -> qt.Condition:
+        def simple() -> qt.Condition:
+            return self._simple(scope, searches=searches)
+
+        if seldom(self.random, 0.25):
+            parts = [simple() for _ in range(self.random.randint(2, 3))]
+            if seldom(self.random, 0.3):
+                parts[0] = qt.AndCondition((parts[0], simple()))
+            return qt.OrCondition(tuple(parts))
+        return simple()
+
+    def _computed(self, scope: Scope) -> qt.Condition | None:
+        """Return a condition on a value that is computed."""
+        made = ValueMaker(self, scope).any()
+        if made is None:
+            return None
+        expr, type_ = made
+        if seldom(self.random, 0.15):
+            return qt.NullCondition(expr, self.random.choice((False, True)))
+        if seldom(self.random, 0.15):
+            return qt.MembershipCondition(expr, self._choices(type_))
+        signs = list(ComparisonOperator) if type_.text else COMPARISONS
+        return qt.ComparisonCondition(expr, self.random.choice(signs), self._operand(type_, scope))
+
+    def _simple(self, scope: Scope, *, bound: bool = False, searches: bool = True) -> qt.Condition:
         if not scope:
             return qt.NullCondition(self.literal(PropertyType(Scalar.STRING)), True)
+        computed = self._computed(scope) if seldom(self.random, 0.12) else None
+        if computed is not None:
+            return computed
         name = self.random.choice(list(scope))
         property_, type_ = early(self.random, properties(scope[name]))
         access = qt.PropertyAccess(qt.Variable(name), Name(property_))
@@ -201,7 +195,7 @@ class MatchMaker:
             if seldom(self.random, 0.2):
                 return qt.MembershipCondition(needle, access)
             return qt.ComparisonCondition(access, ComparisonOperator.CONTAINS, needle)
-        searchable = self.search and type_.text and isinstance(scope[name], NodeType)
+        searchable = self.search and searches and type_.text and name in scope.required().nodes()
         if searchable and seldom(self.random, 0.2):
             return qt.CallCondition(self.predicate(access, scope))
         if seldom(self.random, 0.15):
@@ -235,7 +229,7 @@ class MatchMaker:
     def words(self, scope: Scope) -> qt.Expr:
         """Return what to look for in texts: now and then, the text of another property."""
         if seldom(self.random, 0.1):
-            texts = scope.accesses(lambda type_: type_.text)
+            texts = scope.required().accesses(lambda type_: type_.text)
             return self.random.choice(texts) if texts else qt.Literal(Scalar.STRING, "ship")
         if seldom(self.random, 0.1):
             return self.parameter(PropertyType(Scalar.STRING, nullable=True))

@@ -27,13 +27,16 @@ from tests.support.generated_graphs import (
     seldom,
     some_sample,
 )
-from tests.support.generated_matches import MatchMaker, Scope, properties
+from tests.support.generated_matches import MatchMaker
+from tests.support.generated_values import Scope, ValueMaker, properties
+from tests.support.reference.result import column_name
 
 QUERY_TEXTS = ("ship", "Ærø 日本", "a")
 QUERY_VECTORS = ([1, 0], [0, 1], [1, 1], [-2, 1], [0, 0])
 _PLAIN = (Scalar.STRING, Scalar.I64, Scalar.F64, Scalar.BOOL, Scalar.DATE, Scalar.DATE_TIME)
 _INTEGER = PropertyType(Scalar.I64)
 _DECIMAL = PropertyType(Scalar.F64, nullable=True)
+_LIST = PropertyType(Scalar.STRING, is_list=True)
 
 
 @dataclass(frozen=True)
@@ -149,9 +152,11 @@ class _Tail:
             self.projections[name] = (made, type_)
 
     def _column(self, kind: str) -> None:
-        number = self.random.randrange(20)
-        nodes = self.scope.nodes()
-        if number == 19:
+        number = self.random.randrange(24)
+        nodes = [*self.scope.nodes(), *self.scope.optional_nodes()]
+        if number >= 20:
+            self._computed()
+        elif number == 19:
             type_ = self.maker.similar(PropertyType(self.random.choice(list(_PLAIN))))
             variable = self.maker.parameter(type_)
             self._add(variable, type_, variable.name)
@@ -175,9 +180,21 @@ class _Tail:
             access, type_ = self.random.choice(self.accesses)
             self._add(access, type_, f"{access.variable.name}.{access.property}")
 
+    def _computed(self) -> None:
+        """Add a column that is computed."""
+        made = ValueMaker(self.maker, self.scope).any()
+        if made is not None:
+            self._add(*made, column_name(qt.Projection(made[0])))
+
     def _aggregate(self) -> None:
         for _ in range(self.random.randint(1, 2)):
-            name = self.random.choice(("count", "sum", "avg", "min", "max", "count"))
+            name = self.random.choice(("count", "sum", "avg", "min", "max", "count", "collect"))
+            number = ValueMaker(self.maker, self.scope).number()
+            if number is not None and seldom(self.random, 0.2):
+                result = {"count": _INTEGER, "collect": _LIST}.get(name, _DECIMAL)
+                distinct = name in ("count", "collect") and seldom(self.random, 0.4)
+                self._add(qt.CallExpression(Name(name), (number,), distinct), result)
+                continue
             if seldom(self.random, 0.15):
                 self._aggregate_of_something_else(name)
                 continue
@@ -190,8 +207,9 @@ class _Tail:
                 self._add(qt.CallExpression(Name("count"), (qt.Literal(Scalar.I64, 1),)), _INTEGER)
                 continue
             access, type_ = self.random.choice(fits)
-            result = {"count": _INTEGER, "sum": _DECIMAL, "avg": _DECIMAL}.get(name, type_)
-            distinct = name == "count" and seldom(self.random, 0.4)
+            results = {"count": _INTEGER, "sum": _DECIMAL, "avg": _DECIMAL, "collect": _LIST}
+            result = results.get(name, type_)
+            distinct = name in ("count", "collect") and seldom(self.random, 0.4)
             call = qt.CallExpression(Name(name), (access,), distinct)
             self._add(call, result, f"{access.variable.name}.{access.property}")
 
@@ -201,10 +219,11 @@ class _Tail:
         arguments.append(self.maker.parameter(PropertyType(Scalar.F32, nullable=True)))
         if name not in ("sum", "avg"):
             arguments += [qt.Variable(name) for name in self.scope.nodes()]
-        if self.maker.search:
+            arguments += [qt.Variable(name) for name in self.scope.optional_nodes()]
+        if self.maker.search and name != "collect":
             arguments += [make() for make in self._rankings()[:-1]]
         call = qt.CallExpression(Name(name), (self.random.choice(arguments),))
-        self._add(call, _INTEGER if name == "count" else _DECIMAL)
+        self._add(call, {"count": _INTEGER, "collect": _LIST}.get(name, _DECIMAL))
 
     # --- order, limit, offset ------------------------------------------------------------------
 
@@ -224,6 +243,8 @@ class _Tail:
         ]
         if kind == "plain":
             keys += [access for access, type_ in self.accesses if type_.orderable]
+            made = ValueMaker(self.maker, self.scope).any()
+            keys += [] if made is None or ranked else [made[0]]
         if kind == "plain" and not ranked:
             keys = [key for key in keys if not self._is_nearest(key)]
         count = early(self.random, (1, 2, 3))
@@ -245,10 +266,12 @@ class _Tail:
 
     def _texts(self) -> list[qt.PropertyAccess]:
         return [
-            access
-            for access, type_ in self.accesses
-            if type_.text and isinstance(self.scope[access.variable.name], NodeType)
+            access for access, type_ in self.accesses if type_.text and self._is_searchable(access)
         ]
+
+    def _is_searchable(self, access: qt.PropertyAccess) -> bool:
+        """Tell whether every row has a node to search."""
+        return isinstance(self.scope.required().get(access.variable.name), NodeType)
 
     def _paths(self) -> list[tuple[qt.CallExpression, PropertyType]]:
         """Return calls that look for paths between nodes of the match, some of each kind."""
@@ -280,8 +303,7 @@ class _Tail:
         vectors = [
             access
             for access, type_ in self.accesses
-            if type_.scalar is Scalar.VECTOR
-            and isinstance(self.scope[access.variable.name], NodeType)
+            if type_.scalar is Scalar.VECTOR and self._is_searchable(access)
         ]
         texts = self._texts()
         found: list[Callable[[], qt.CallExpression]] = []
@@ -310,7 +332,7 @@ class _Tail:
     def _nearest(self, vectors: Sequence[qt.PropertyAccess]) -> qt.CallExpression:
         access, wanted = self.random.choice(vectors), self.random.choice(QUERY_VECTORS)
         if seldom(self.random, 0.1):
-            others = self.scope.accesses(lambda type_: type_.scalar is Scalar.VECTOR)
+            others = self.scope.required().accesses(lambda type_: type_.scalar is Scalar.VECTOR)
             return qt.CallExpression(Name("nearest"), (access, self.random.choice(others)))
         if seldom(self.random, 0.2):
             return qt.CallExpression(Name("nearest"), (access, self._asked_text()))
@@ -326,7 +348,7 @@ class _Tail:
 
     def _asked_text(self) -> qt.Expr:
         """Return a text to embed; of entities it may also be empty or null."""
-        texts = self.scope.accesses(lambda type_: type_.text)
+        texts = self.scope.required().accesses(lambda type_: type_.text)
         if texts and seldom(self.random, 0.5):
             return self.random.choice(texts)
         text = self.random.choice(QUERY_TEXTS)

@@ -23,9 +23,11 @@ _CLASSES = {
     "Float": (tk.FLOAT, ("0.5", "12.25")),
     "String": (tk.STRING, ('"a b"', '""', r'"\n\""')),
     "EnumValue": ("", ("a", "phase-1", "2b")),
+    "NegativeNumber": ("", ("-1", "-0.5")),
 }
 _ENUM_PARTS = (tk.NAME, tk.TYPE_NAME, tk.INT, "-")
 _MAX_REPEATS = 3
+_UNKNOWN_HEIGHT = 99
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Grammar:
 
     rules: dict[str, Part]
     start: str
+    heights: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def terminals(self) -> set[str]:
@@ -115,24 +118,32 @@ class Grammar:
                 yield from self._words(random.choice(open_), random, depth)
             case Many(inner, once):
                 most = 0 if depth <= 0 else 1 if once else _MAX_REPEATS
-                for _ in range(random.randint(0, most)):
+                repeats = min(random.randint(0, most), random.randint(0, most))
+                for _ in range(repeats):
                     yield from self._words(inner, random, depth)
 
-    def _height(self, part: Part, above: frozenset[str] = frozenset()) -> int:
+    def _height(self, part: Part) -> int:
         """Return how deep a part must nest at least."""
         match part:
             case Quoted() | Many():
                 return 0
-            case Named(name) if name not in self.rules:
-                return 0
             case Named(name):
-                if name in above:
-                    return 99
-                return 1 + self._height(self.rules[name], above | {name})
+                return self._rule_heights().get(name, 0)
             case Row(parts):
-                return max(self._height(inner, above) for inner in parts)
+                return max(map(self._height, parts))
             case Choice(parts):
-                return min(self._height(inner, above) for inner in parts)
+                return min(map(self._height, parts))
+
+    def _rule_heights(self) -> dict[str, int]:
+        """Return how deep each production must nest, found by going over all until none changes."""
+        if not self.heights:
+            self.heights.update(dict.fromkeys(self.rules, _UNKNOWN_HEIGHT))
+            changed = True
+            while changed:
+                found = {name: 1 + self._height(rule) for name, rule in self.rules.items()}
+                changed = found != self.heights
+                self.heights.update(found)
+        return self.heights
 
     def derives(self, text: str) -> bool:
         """Tell whether the grammar derives a text."""
@@ -186,9 +197,18 @@ class _Reader:
                 if end > start and self.tokens[end - 1].span.end != self.tokens[end].span.start:
                     break
                 end += 1
+        elif name == "NegativeNumber":
+            end += 2 * self._is_negative_number(start)
         elif start < len(self.tokens) and self.tokens[start].kind == _CLASSES[name][0]:
             end += 1
         return frozenset({end}) if end > start else frozenset()
+
+    def _is_negative_number(self, start: int) -> bool:
+        """Tell whether a sign and, with nothing between them, a number start here."""
+        pair = self.tokens[start : start + 2]
+        if [token.kind for token in pair] not in (["-", tk.INT], ["-", tk.FLOAT]):
+            return False
+        return pair[0].span.end == pair[1].span.start
 
 
 def _tokens(text: str) -> Iterator[Token]:

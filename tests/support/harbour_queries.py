@@ -184,7 +184,11 @@ def _traversals(draw: DrawFn) -> qt.TraversalClause:
 
 _clause: SearchStrategy[qt.MatchClause] = st.recursive(
     st.one_of(_bindings(), _traversals(), st.builds(qt.FilterClause, _condition)),
-    lambda clauses: st.builds(qt.NegationClause, _many(clauses, 1)),
+    lambda clauses: st.one_of(
+        st.builds(qt.NegationClause, _many(clauses, 1)),
+        st.builds(qt.ExistsClause, _many(clauses, 1)),
+        st.builds(qt.OptionalClause, _many(clauses, 1)),
+    ),
     max_leaves=3,
 )
 _all_nodes = tuple(

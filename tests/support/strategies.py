@@ -6,17 +6,18 @@ reserved. What is left out cannot be read back as the same tree, whatever the pr
 - `true` and `false` are literals wherever a value may stand, `date(` and `datetime(` too;
 - an annotation named like a constraint takes no argument but named ones of `@index`, `@card` in a
   header is the cardinality;
-- an edge is not called `not`, and `return { distinct x }` says distinct before it says anything.
+- an edge is not called `not`, and `return { distinct x }` says distinct before it says anything,
+  so that nothing is called `distinct(…)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import cache
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 from typing import TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang import schema_tree as pg
@@ -29,6 +30,7 @@ _T = TypeVar("_T")
 _WORDS = (
     *("query", "match", "return", "order", "limit", "offset", "not", "as", "asc", "desc", "_"),
     *("distinct", "is", "in", "null", "and", "or", "true", "false", "contains", "starts_with"),
+    *("case", "when", "then", "else", "end", "optional", "exists"),
     *("now", "date", "datetime", "insert", "update", "delete", "set", "where", "search", "count"),
     *("node", "edge", "interface", "implements", "enum", "card", "embed", "description"),
     *CONSTRAINT_WORDS,
@@ -47,13 +49,19 @@ def _word(first: str, rest: str = ascii_letters + digits + "_") -> SearchStrateg
     return st.builds(str.__add__, st.sampled_from(first), st.text(rest, max_size=6))
 
 
-def _words(*, without: Iterable[str] = ()) -> SearchStrategy[str]:
-    left_out = frozenset(without)
+@st.composite
+def _words(draw: DrawFn, *, without: tuple[str, ...] = ()) -> str:
+    # Composed, because the text of a strategy repeats that of its parts.
+    return draw(_word_choices(without))
+
+
+@cache
+def _word_choices(left_out: tuple[str, ...]) -> SearchStrategy[str]:
     free = _word(ascii_lowercase + "_").filter(lambda word: word not in left_out)
     return st.sampled_from([word for word in _WORDS if word not in left_out]) | free
 
 
-def _names(*, without: Iterable[str] = ()) -> SearchStrategy[Name]:
+def _names(*, without: tuple[str, ...] = ()) -> SearchStrategy[Name]:
     return st.builds(Name, _words(without=without))
 
 
@@ -114,7 +122,7 @@ _constraint = st.builds(
 )
 
 
-def _annotations(*, without: Iterable[str] = ()) -> SearchStrategy[tuple[pg.AnnotationDecl, ...]]:
+def _annotations(*, without: tuple[str, ...] = ()) -> SearchStrategy[tuple[pg.AnnotationDecl, ...]]:
     bare = st.builds(pg.AnnotationDecl, _names(without=without))
     full = st.builds(
         pg.AnnotationDecl,
@@ -167,7 +175,7 @@ _list = st.builds(qt.ListLiteral, _many(_literal_item, 0, 3))
 _access = st.builds(qt.PropertyAccess, _variable, _name)
 _alias = st.builds(qt.AliasRef, _words(without=(*_BOOLEANS, "distinct")))
 _now = st.builds(qt.CallExpression, st.just(Name("now")))
-_function = _names(without=(*_BOOLEANS, *_TEMPORAL))
+_function = _names(without=(*_BOOLEANS, *_TEMPORAL, "distinct"))
 _edge_word = _names(without=("not",))
 _hops = st.builds(qt.HopRange, st.integers(0, _U32_MAX), st.none() | st.integers(0, _U32_MAX))
 _edge_path: SearchStrategy[qt.Expr] = st.deferred(
@@ -185,8 +193,21 @@ def _calls(arguments: SearchStrategy[qt.Expr]) -> SearchStrategy[qt.CallExpressi
     )
 
 
+def _computed(parts: SearchStrategy[qt.Expr]) -> SearchStrategy[qt.Expr]:
+    operators = st.sampled_from(qt.ArithmeticOperator)
+    comparisons = st.builds(
+        qt.ComparisonCondition, parts, st.sampled_from(qt.ComparisonOperator), parts
+    )
+    branches = st.builds(qt.CaseBranch, comparisons, parts)
+    return st.one_of(
+        _calls(parts),
+        st.builds(qt.ArithmeticExpression, parts, operators, parts),
+        st.builds(qt.CaseExpression, _many(branches, 1, 2), st.none() | parts),
+    )
+
+
 _operand: SearchStrategy[qt.Expr] = st.one_of(_variable, _access, _literal_item, _alias)
-_expr: SearchStrategy[qt.Expr] = st.recursive(_operand, _calls, max_leaves=4)
+_expr: SearchStrategy[qt.Expr] = st.recursive(_operand, _computed, max_leaves=4)
 _value: SearchStrategy[qt.ValueExpression] = st.one_of(_literal_item, _variable, _now)
 
 # --- match -------------------------------------------------------------------------------------
@@ -219,7 +240,11 @@ _traversal = st.builds(
 _filter = st.builds(qt.FilterClause, conditions)
 _clause: SearchStrategy[qt.MatchClause] = st.recursive(
     st.one_of(_binding, _traversal, _filter),
-    lambda clauses: st.builds(qt.NegationClause, _many(clauses, 1)),
+    lambda clauses: st.one_of(
+        st.builds(qt.NegationClause, _many(clauses, 1)),
+        st.builds(qt.ExistsClause, _many(clauses, 1)),
+        st.builds(qt.OptionalClause, _many(clauses, 1)),
+    ),
     max_leaves=3,
 )
 
@@ -258,4 +283,9 @@ _query = st.builds(
     _query_annotations,
     _read | _mutation,
 )
-queries: SearchStrategy[qt.QueryTree] = st.builds(qt.QueryTree, _many(_query, 0, 2))
+_anonymous = st.builds(
+    qt.QueryDecl, st.just(Name("query")), st.just(()), st.just(()), _read, st.just(True)
+)
+queries: SearchStrategy[qt.QueryTree] = st.builds(
+    qt.QueryTree, _many(_query, 0, 2) | _many(_anonymous, 1, 1)
+)

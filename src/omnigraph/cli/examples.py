@@ -129,7 +129,7 @@ queries | list --cluster ./cluster
 queries list | --cluster ./cluster --graph papers
 queries validate | --cluster ./cluster
 query | --store ./my-graph --query queries.gq papers --params '{"year": 2024}'
-query | --store ./my-graph -e 'query q() { match { $p: Paper } return { $p } }'
+query | ./my-graph -e 'match { $p: Paper } return { $p.title }'
 query | papers --server production --graph papers --format csv
 recover | ./my-graph --stale-after 15m
 recover | ./my-graph --audit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -18,6 +19,7 @@ from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
+_QUERY_NAME = re.compile(r"[a-z_][A-Za-z0-9_]*")
 _FILE = click.Path(path_type=Path)
 
 
@@ -26,6 +28,27 @@ class QueryInput(NamedTuple):
 
     source: str | None
     params: dict[str, Any] | None
+
+
+def graph_and_name(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments `[GRAPH] [NAME]`, both optional.
+
+    One argument is the name of a query if it is written like one, else the address of a graph:
+    `ships` is a name, `./ships` an address.
+    """
+
+    @wraps(command)
+    def run(arguments: tuple[str, ...], uri: str | None, **options: Any) -> None:  # noqa: ANN401
+        if len(arguments) > 2:
+            raise click.UsageError(f"unexpected argument '{arguments[2]}'")
+        graph, name = (*arguments, None, None)[:2]
+        if graph is not None and name is None and _QUERY_NAME.fullmatch(graph):
+            graph, name = None, graph
+        if graph is not None and uri is not None:
+            raise click.UsageError("--uri and the argument GRAPH are mutually exclusive")
+        command(uri=graph or uri, name=name, **options)
+
+    return click.argument("arguments", nargs=-1, metavar="[GRAPH] [NAME]")(run)
 
 
 def query_options(*, stored: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:

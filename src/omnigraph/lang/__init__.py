@@ -18,7 +18,7 @@ from omnigraph.lang.diagnostics import (
     report_for_text,
 )
 from omnigraph.lang.format import format_queries, format_schema
-from omnigraph.lang.query_parser import parse_queries, read_queries
+from omnigraph.lang.query_parser import parse_queries, read_named_queries, read_queries
 from omnigraph.lang.query_printer import print_queries
 from omnigraph.lang.schema_parser import parse_schema, read_schema
 from omnigraph.lang.schema_printer import print_schema, print_type
@@ -44,6 +44,7 @@ __all__ = [
     "print_queries",
     "print_schema",
     "print_type",
+    "read_named_queries",
     "read_queries",
     "read_schema",
     "report_for_bytes",

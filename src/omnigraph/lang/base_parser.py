@@ -101,13 +101,13 @@ class BaseParser(ABC):
         """Read the token if it is this word."""
         return self.advance() if self.at_word(word) else None
 
-    def expect(self, kind: str, where: str) -> Token:
+    def expect(self, kind: str, where: str, *, hint: str | None = None) -> Token:
         """Read a token of this kind or fail."""
         if self.at(kind):
             return self.advance()
         named = kind in (tk.NAME, tk.TYPE_NAME, tk.VARIABLE, tk.INT, tk.STRING)
         article = "an" if kind[0] in "aeiou" else "a"
-        self.fail_expected(f"{article} {kind}" if named else f"`{kind}`", where)
+        self.fail_expected(f"{article} {kind}" if named else f"`{kind}`", where, hint=hint)
 
     def expect_word(self, word: str, where: str) -> Token:
         """Read this word or fail."""

@@ -95,7 +95,7 @@ class Code(StrEnum):
     AGGREGATE_MISFIT = "T8", "an aggregate does not apply to its argument's type"
     UNGROUPED_OR_UNCORRELATED = (
         "T9",
-        "a projection is neither aggregate nor group key, or a `not` block has no outer variable",
+        "a projection is neither aggregate nor group key, or a block has no outer variable",
     )
     UNKNOWN_MUTATION_TYPE = "T10", "a mutation names an unknown type, or assigns nothing"
     PROPERTY_NOT_ADDRESSABLE = (
@@ -118,7 +118,10 @@ class Code(StrEnum):
     UNDIRECTED_ENDPOINTS = "T22", "`<edge>` needs an edge whose two endpoint types are the same"
     EDGE_VARIABLE_MISUSE = "T23", "an edge variable is used in a way only node variables can be"
     BLOB_READ = "T24", "a Blob cannot be read by a query"
-    VARIABLE_REBOUND = "T25", "a variable is bound again, to another type"
+    VARIABLE_REBOUND = (
+        "T25",
+        "a variable is bound again, to another type, or beside its `optional` block",
+    )
     UNBOUND_VARIABLE = "T26", "a variable is neither bound by the match nor a parameter"
     PARAMETER_INVALID = (
         "T27",

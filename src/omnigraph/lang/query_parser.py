@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NoReturn, TypeVar
 
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang import tokens as tk
-from omnigraph.lang.base_parser import I64_MIN, BaseParser, ParseFailure
+from omnigraph.lang.base_parser import I64_MIN, BaseParser, ParseAborted, ParseFailure
 from omnigraph.lang.codes import Code
 from omnigraph.lang.diagnostics import DiagnosticReport, QueryError, quote, report_for_text
-from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.lang.query_tree import ArithmeticOperator, ComparisonOperator
 from omnigraph.lang.source import Name
 from omnigraph.lang.tokens import Token
 from omnigraph.types import Scalar
@@ -18,12 +19,21 @@ from omnigraph.types import Scalar
 _WORDS = {op.value: op for op in (ComparisonOperator.CONTAINS, ComparisonOperator.STARTS_WITH)}
 _SYMBOLS = {op.value: op for op in ComparisonOperator if op.value not in _WORDS}
 _OPERATOR_WORDS = (*_WORDS, "is", "in")
+_ARITHMETIC = {op.value: op for op in ArithmeticOperator}
+_SPACED_MINUS = "to subtract, write a space after the `-`"
 _QUERY_ANNOTATIONS = ("description", "instruction")
+_BLOCKS: Mapping[str, Callable[..., qt.BlockClause]] = {
+    "not": qt.NegationClause,
+    "exists": qt.ExistsClause,
+    "optional": qt.OptionalClause,
+}
 _TEMPORAL = {"date": Scalar.DATE, "datetime": Scalar.DATE_TIME}
 _JOINING_HINTS = {
     "and": "clauses are joined by writing one after the other",
     "or": "write `or` inside parentheses: `( … or … )`",
 }
+ANONYMOUS_NAME = "query"
+"""What a query without a name is called."""
 _U64_MAX = 2**64 - 1
 _MAX_HOPS = 2**32 - 1
 _ItemT = TypeVar("_ItemT")
@@ -49,13 +59,44 @@ def read_queries(report: DiagnosticReport) -> qt.QueryTree:
     return _QueryParser(report).file()
 
 
+def read_named_queries(report: DiagnosticReport) -> qt.QueryTree:
+    """Parse a source of queries that are stored under their names."""
+    tree = read_queries(report)
+    for query in tree.queries:
+        if query.is_anonymous:
+            message = "a stored query needs a name"
+            hint = "write `query name() { match … }`"
+            report.add(Code.QUERY_SYNTAX, message, query.name.span, hint=hint)
+    return tree
+
+
 class _QueryParser(BaseParser):
     def __init__(self, report: DiagnosticReport) -> None:
         super().__init__(report, Code.QUERY_SYNTAX, Code.QUERY_TOO_DEEP)
 
     def file(self) -> qt.QueryTree:
-        """`{ query } EOF`."""
+        """`( read | { query } ) EOF`."""
+        if self.at_word("match"):
+            return qt.QueryTree(self._anonymous_query())
         return qt.QueryTree(self.declarations(self._query))
+
+    def _anonymous_query(self) -> tuple[qt.QueryDecl, ...]:
+        """Read a text that is one read without name and parameters."""
+        start = self.token
+        with suppress(ParseAborted):
+            try:
+                body = self._read_body()
+                if not self.at(tk.END):
+                    hint = "queries of one text have names: `query name() { match … }`"
+                    if not (self.at_declaration() or self.at_word("match")):
+                        hint = self._body_hint()
+                    self.fail_expected("the end of the text", "after the query", hint=hint)
+                name = Name(ANONYMOUS_NAME, span=start.span)
+                span = self.span_from(start)
+                return (qt.QueryDecl(name, (), (), body, is_anonymous=True, span=span),)
+            except ParseFailure:
+                self.skip_to(lambda: False)
+        return ()
 
     def _query(self) -> qt.QueryDecl:
         """`"query" ident "(" [ param { "," param } ] ")" { qannot } "{" body "}"`."""
@@ -143,11 +184,12 @@ class _QueryParser(BaseParser):
         return items
 
     def _clause(self) -> qt.MatchClause:
-        """`not { … } | binding | traversal | condition`."""
+        """`( not | exists | optional ) { … } | binding | traversal | condition`."""
         start = self.token
-        if self.at_word("not") and self.peek().kind == "{":
-            self.advance()
-            return qt.NegationClause(self._block("not", self._clause), span=self.span_from(start))
+        if self.at_word(*_BLOCKS) and self.peek().kind == "{":
+            word = self.advance().text
+            clauses = self._block(word, self._clause)
+            return _BLOCKS[word](clauses, span=self.span_from(start))
         if self.at_word("not") and self.peek().kind == tk.VARIABLE:
             self.advance()
             self.fail_expected("`{`", "after `not`", hint="negate a pattern with `not { … }`")
@@ -193,6 +235,8 @@ class _QueryParser(BaseParser):
             return False
         if second.text in _OPERATOR_WORDS:
             # `$a contains $b` is a traversal by an edge of that name; `$a contains $b.p` is not.
+            if fourth.kind in _ARITHMETIC and not _is_sign(third, fourth, self.peek(4)):
+                return False
             return third.kind in (tk.VARIABLE, "{") and fourth.kind != "."
         return True
 
@@ -247,9 +291,25 @@ class _QueryParser(BaseParser):
     def _condition(self) -> qt.Condition:
         """`group | expr op expr | expr is [not] null | expr in expr | predicate(…)`."""
         start = self.token
-        if self.at("("):
-            return self._group()
-        left = self._expr()
+        part = self._part()
+        if isinstance(part, qt.CallExpression):
+            return qt.CallCondition(part, span=self.span_from(start))
+        if not isinstance(part, qt.Condition):
+            self._fail_comparison(start)
+        return part
+
+    def _part(self) -> qt.Condition | qt.Expr:
+        """Read a condition, or an expression that nothing is compared with."""
+        start = self.token
+        if not self.at("("):
+            return self._compared(self._expr(), start)
+        grouped = self._group()
+        if isinstance(grouped, qt.Condition):
+            return grouped
+        return self._compared(self._rest_of_expr(grouped), start)
+
+    def _compared(self, left: qt.Expr, start: Token) -> qt.Condition | qt.Expr:
+        """Read what follows the left side of a condition; without an operator, return that side."""
         operator = self._operator()
         if operator is not None:
             if self.at("="):
@@ -261,10 +321,13 @@ class _QueryParser(BaseParser):
             return qt.NullCondition(left, negated, span=self.span_from(start))
         if self.accept_word("in"):
             return qt.MembershipCondition(left, self._expr(), span=self.span_from(start))
-        if isinstance(left, qt.CallExpression):
-            return qt.CallCondition(left, span=self.span_from(start))
-        operators = "operators: = != < <= > >= contains starts_with in, is null, is not null"
-        self.fail_expected("a comparison", "here", hint=operators)
+        return left
+
+    def _fail_comparison(self, start: Token) -> NoReturn:
+        hint = "operators: = != < <= > >= contains starts_with in, is null, is not null"
+        if start.kind == "-":
+            hint = _SPACED_MINUS
+        self.fail_expected("a comparison", "here", hint=hint)
 
     def _operator(self) -> ComparisonOperator | None:
         if self.token.kind in _SYMBOLS:
@@ -273,27 +336,88 @@ class _QueryParser(BaseParser):
             return _WORDS[self.advance().text]
         return None
 
-    def _group(self) -> qt.Condition:
-        """`"(" all { "or" all } ")"` where `all = condition { "and" condition }`."""
+    def _group(self) -> qt.Condition | qt.Expr:
+        """`"(" all { "or" all } ")"` where `all = condition { "and" condition }`.
+
+        An expression in parentheses starts like a group: it is one that holds no condition.
+        """
         start = self.advance()
         self.enter()
         choices = self.separated(self._all, "or")
+        if len(choices) == 1 and not isinstance(choices[0], qt.Condition) and not self.at(")"):
+            self._fail_comparison(start)
         self.expect(")", "to close the group")
         self.leave()
-        if len(choices) == 1:
-            return choices[0]
-        return qt.OrCondition(choices, span=self.span_from(start))
+        if len(choices) > 1:
+            conditions = tuple(map(self._as_condition, choices))
+            return qt.OrCondition(conditions, span=self.span_from(start))
+        if isinstance(choices[0], qt.CallExpression) and not self._at_infix():
+            return qt.CallCondition(choices[0], span=choices[0].span)
+        return choices[0]
 
-    def _all(self) -> qt.Condition:
+    def _all(self) -> qt.Condition | qt.Expr:
         start = self.token
-        parts = self.separated(self._condition, "and")
-        return parts[0] if len(parts) == 1 else qt.AndCondition(parts, span=self.span_from(start))
+        parts = self.separated(self._part, "and")
+        if len(parts) == 1:
+            return parts[0]
+        return qt.AndCondition(tuple(map(self._as_condition, parts)), span=self.span_from(start))
+
+    def _as_condition(self, part: qt.Condition | qt.Expr) -> qt.Condition:
+        """Return one of several parts of a group, each of which is a condition."""
+        if isinstance(part, qt.CallExpression):
+            return qt.CallCondition(part, span=part.span)
+        if not isinstance(part, qt.Condition):
+            self.fail("expected a comparison here, found a value", span=part.span)
+        return part
+
+    def _at_infix(self) -> bool:
+        """Return whether what was read is an operand of what comes next."""
+        if self.token.kind in _SYMBOLS or self.at_word(*_OPERATOR_WORDS):
+            return True
+        return self._at_arithmetic()
 
     # --- expressions ---------------------------------------------------------------------------
 
     def _expr(self) -> qt.Expr:
-        """`call | Var "." ident | Var | literal | ident`."""
+        """`term { ( "+" | "-" ) term }` where `term = factor { ( "*" | "/" | "%" ) factor }`."""
+        return self._rest_of_expr(self._factor())
+
+    def _rest_of_expr(self, first: qt.Expr) -> qt.Expr:
+        """Read what follows the first operand; each operator counts as a level of nesting."""
+        level = self.depth
+        expr = self._arithmetic(first, 1)
+        self.depth = level
+        return expr
+
+    def _arithmetic(self, left: qt.Expr, least: int) -> qt.Expr:
+        """Read operators that bind at least that close, from left to right."""
+        while self._at_arithmetic():
+            operator = _ARITHMETIC[self.token.kind]
+            if operator.precedence < least:
+                return left
+            self.advance()
+            self.enter()
+            right = self._arithmetic(self._factor(), operator.precedence + 1)
+            span = left.span.to(right.span)
+            left = qt.ArithmeticExpression(left, operator, right, span=span)
+        return left
+
+    def _at_arithmetic(self) -> bool:
+        if self.token.kind not in _ARITHMETIC:
+            return False
+        return not _is_sign(self.previous, self.token, self.peek())
+
+    def _factor(self) -> qt.Expr:
+        """`"(" expr ")" | case | call | Var "." ident | Var | literal | ident`."""
         start = self.token
+        if self.accept("("):
+            self.enter()
+            expr = self._expr()
+            self.expect(")", "to close the parentheses", hint=self._minus_hint())
+            self.leave()
+            return expr
+        if self.at_word("case") and (self.before_word("when") or self.peek().kind == tk.VARIABLE):
+            return self._case()
         if self.at(tk.VARIABLE):
             variable = self._variable("here")
             if self.accept("."):
@@ -308,6 +432,28 @@ class _QueryParser(BaseParser):
                 return self._call()
         return self._literal()
 
+    def _case(self) -> qt.CaseExpression:
+        """`"case" { "when" condition "then" expr }+ [ "else" expr ] "end"`."""
+        start = self.advance()
+        self.enter()
+        if not self.at_word("when"):
+            hint = "write what is compared behind `when`: `case when $x.p = 1 then …`"
+            self.fail_expected("`when`", "after `case`", hint=hint)
+        branches: list[qt.CaseBranch] = []
+        while self.at_word("when"):
+            opening = self.advance()
+            condition = self._condition()
+            self.expect_word("then", "after the condition of `when`")
+            value = self._expr()
+            branches.append(qt.CaseBranch(condition, value, span=self.span_from(opening)))
+        otherwise = self._expr() if self.accept_word("else") else None
+        self.expect_word("end", "to close `case`")
+        self.leave()
+        return qt.CaseExpression(tuple(branches), otherwise, span=self.span_from(start))
+
+    def _minus_hint(self) -> str | None:
+        return _SPACED_MINUS if self.at("-") else None
+
     def _call(self) -> qt.CallExpression:
         """`ident "(" [ [ "distinct" ] argument { "," argument } ] ")"`."""
         start = self.advance()
@@ -317,7 +463,7 @@ class _QueryParser(BaseParser):
         if distinct:
             self.advance()
         arguments = self.separated(self._argument, until=")")
-        self.expect(")", f"to close `{quote(start.text)}(`")
+        self.expect(")", f"to close `{quote(start.text)}(`", hint=self._minus_hint())
         self.leave()
         name = Name(start.text, span=start.span)
         return qt.CallExpression(name, arguments, distinct, span=self.span_from(start))
@@ -356,6 +502,10 @@ class _QueryParser(BaseParser):
             return qt.Literal(Scalar.F64, value, span=self.span_from(start))
         is_word = self.token.kind in (tk.NAME, tk.TYPE_NAME) and not self.starts_line()
         hint = f'text is written in quotes: `"{quote(self.token.text)}"`' if is_word else None
+        if negative and self.token.kind in (tk.VARIABLE, tk.NAME, "("):
+            hint = "negate a value with `0 - …`"
+        if self.at("*"):
+            hint = "`count($x)` counts the rows that have `$x`"
         self.fail_expected("a number" if negative else "a value", "here", hint=hint)
 
     def _list(self) -> qt.ListLiteral:
@@ -532,5 +682,16 @@ class _QueryParser(BaseParser):
         self.skip_to(stop)
 
 
+def _is_sign(previous: Token, token: Token, following: Token) -> bool:
+    """Return whether a `-` after an expression is the sign of a number that starts something new.
+
+    Clauses and columns may follow each other without a comma. A sign has white space before it and
+    none after it, so that `$x.a - 1` and `$x.a-1` subtract, and `$x.a -1` are two columns.
+    """
+    if token.kind != "-" or following.kind not in (tk.INT, tk.FLOAT):
+        return False
+    return previous.span.end < token.span.start and token.span.end == following.span.start
+
+
 def _starts_expr(token: Token) -> bool:
-    return token.kind in (tk.VARIABLE, tk.NAME, tk.STRING, tk.INT, tk.FLOAT, "-", "[", "<")
+    return token.kind in (tk.VARIABLE, tk.NAME, tk.STRING, tk.INT, tk.FLOAT, "-", "[", "<", "(")

@@ -35,17 +35,36 @@ def _needs_no_parentheses(condition: qt.Condition) -> bool:
     and a clause that starts with a joining word would continue the clause before it.
     """
     first, last = _outer_expressions(condition)
+    opening, closing = _outer_operand(first, place=0), _outer_operand(last, place=-1)
     if isinstance(first, qt.Variable) and isinstance(last, qt.Variable):
         return (
             isinstance(condition, qt.ComparisonCondition)
             and condition.operator not in _OPERATOR_WORDS
         )
-    match first:
+    match opening:
         case qt.AliasRef(name=word) | qt.CallExpression(function=Name(text=word)) if (
             word in _INFIX_WORDS
         ):
             return False
-    return not isinstance(last, qt.AliasRef)
+    return not isinstance(closing, qt.AliasRef)
+
+
+def _outer_operand(expr: qt.Expr | None, *, place: int) -> qt.Expr | None:
+    """Return the operand an expression is written with first or last; None in parentheses."""
+    while isinstance(expr, qt.ArithmeticExpression):
+        side = (expr.left, expr.right)[place]
+        if _is_parenthesised(side, expr, is_right=place == -1):
+            return None
+        expr = side
+    return expr
+
+
+def _is_parenthesised(operand: qt.Expr, expr: qt.ArithmeticExpression, *, is_right: bool) -> bool:
+    """Return whether an operand has to be written in parentheses."""
+    if not isinstance(operand, qt.ArithmeticExpression):
+        return False
+    inner, outer = operand.operator.precedence, expr.operator.precedence
+    return inner <= outer if is_right else inner < outer
 
 
 def _outer_expressions(condition: qt.Condition) -> tuple[qt.Expr | None, qt.Expr | None]:
@@ -75,6 +94,10 @@ class _QueryPrinter:
         self.writer = writer
 
     def query(self, query: qt.QueryDecl) -> None:
+        if query.is_anonymous:
+            assert isinstance(query.body, qt.ReadBody), "only a read needs no name"
+            self._read(query.body)
+            return
         parameters = ", ".join(
             f"${p.variable.name}: {print_type(p.type)}" for p in query.parameters
         )
@@ -137,6 +160,10 @@ class _QueryPrinter:
         match clause:
             case qt.NegationClause(clauses=clauses, span=span):
                 self._clauses("not", clauses, span)
+            case qt.ExistsClause(clauses=clauses, span=span):
+                self._clauses("exists", clauses, span)
+            case qt.OptionalClause(clauses=clauses, span=span):
+                self._clauses("optional", clauses, span)
             case qt.BindingClause():
                 self.writer.line(self._binding(clause), clause.span)
             case qt.TraversalClause():
@@ -200,10 +227,24 @@ class _QueryPrinter:
             case qt.CallExpression(function=function, arguments=arguments, distinct=distinct):
                 inner = ", ".join(self.expr(argument) for argument in arguments)
                 return f"{function}({'distinct ' if distinct else ''}{inner})"
+            case qt.ArithmeticExpression(left=left, operator=operator, right=right):
+                sides = (self._side(left, expr), self._side(right, expr, is_right=True))
+                return f"{sides[0]} {operator} {sides[1]}"
+            case qt.CaseExpression(branches=branches, otherwise=otherwise):
+                parts = [
+                    f"when {self.condition(b.condition)} then {self.expr(b.value)}"
+                    for b in branches
+                ]
+                parts += [f"else {self.expr(otherwise)}"] if otherwise is not None else []
+                return f"case {' '.join(parts)} end"
             case qt.AliasRef(name=name):
                 return name
             case qt.EdgePathExpression():
                 return _edge_path(expr)
+
+    def _side(self, side: qt.Expr, expr: qt.ArithmeticExpression, *, is_right: bool = False) -> str:
+        text = self.expr(side)
+        return f"({text})" if _is_parenthesised(side, expr, is_right=is_right) else text
 
     def _literal(self, literal: qt.Literal) -> str:
         match literal.value:

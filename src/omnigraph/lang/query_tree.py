@@ -55,6 +55,46 @@ class CallExpression(SyntaxNode):
     distinct: bool = False
 
 
+class ArithmeticOperator(StrEnum):
+    """Arithmetic operators; `*`, `/` and `%` bind closer than `+` and `-`."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    REMAINDER = "%"
+
+    @property
+    def precedence(self) -> int:
+        """How close the operator binds: higher binds closer."""
+        return 1 if self in (ArithmeticOperator.ADD, ArithmeticOperator.SUBTRACT) else 2
+
+
+@dataclass(frozen=True, slots=True)
+class ArithmeticExpression(SyntaxNode):
+    """`left operator right`."""
+
+    left: Expr
+    operator: ArithmeticOperator
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class CaseBranch(SyntaxNode):
+    """`when condition then value`."""
+
+    condition: Condition
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class CaseExpression(SyntaxNode):
+    """`case when condition then value … else value end`; no `else` means null."""
+
+    branches: tuple[CaseBranch, ...]
+    otherwise: Expr | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class AliasRef(SyntaxNode):
     """A bare word: the alias of a projection."""
@@ -85,6 +125,8 @@ Expr: TypeAlias = (
     | Variable
     | PropertyAccess
     | CallExpression
+    | ArithmeticExpression
+    | CaseExpression
     | AliasRef
     | EdgePathExpression
 )
@@ -210,7 +252,23 @@ class NegationClause(SyntaxNode):
     clauses: tuple[MatchClause, ...]
 
 
-MatchClause: TypeAlias = BindingClause | TraversalClause | FilterClause | NegationClause
+@dataclass(frozen=True, slots=True)
+class ExistsClause(SyntaxNode):
+    """`exists { clauses }`."""
+
+    clauses: tuple[MatchClause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalClause(SyntaxNode):
+    """`optional { clauses }`."""
+
+    clauses: tuple[MatchClause, ...]
+
+
+BlockClause: TypeAlias = NegationClause | ExistsClause | OptionalClause
+"""The clauses that hold clauses."""
+MatchClause: TypeAlias = BindingClause | TraversalClause | FilterClause | BlockClause
 
 
 # --- bodies ------------------------------------------------------------------------------------
@@ -327,12 +385,16 @@ class QueryAnnotation(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class QueryDecl(SyntaxNode):
-    """`query name(parameters) @annotations { body }`."""
+    """`query name(parameters) @annotations { body }`.
+
+    A text may also be the body of one read; that is then called `query`.
+    """
 
     name: Name
     parameters: tuple[ParameterDeclaration, ...]
     annotations: tuple[QueryAnnotation, ...]
     body: ReadBody | MutationBody
+    is_anonymous: bool = False
 
     @property
     def is_mutation(self) -> bool:

@@ -33,14 +33,14 @@ _TOKEN = re.compile(
       | (?P<float>[0-9]++\.[0-9]++)
       | (?P<int>[0-9]++)
       | (?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")
-      | (?P<punctuation>->|\.\.|>=|<=|!=|[{}()\[\],:@.?=<>-])
+      | (?P<punctuation>->|\.\.|>=|<=|!=|[{}()\[\],:@.?=<>+*%-]|/(?![/*]))
       | (?P<comment>//[^\n]*+|/\*.*?\*/)
       | (?P<end>\Z)
       | (?P<open_comment>/\*)
       | (?P<open_string>")
       | (?P<bad_variable>\$[A-Za-z0-9_]*+)
       | (?P<bad_string>'[^'\n]*+')
-      | (?P<other>[^\s$A-Za-z0-9_"/{}()\[\],:@.?=<>-]++|.)
+      | (?P<other>[^\s$A-Za-z0-9_"/{}()\[\],:@.?=<>+*%-]++|.)
     )
     """,
     re.VERBOSE | re.DOTALL,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from omnigraph.lang import Code, TextSpan, did_you_mean
 from omnigraph.lang import query_tree as qt
+from omnigraph.lang.diagnostics import nearest_name
 from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.lang.source import Name
 from omnigraph.plan.check_values import check_constant_call, check_literal, find_literal_mismatch
@@ -13,6 +14,7 @@ from omnigraph.plan.expressions import (
     ANY_LENGTH,
     And,
     Binding,
+    Case,
     Compare,
     Constant,
     EdgePath,
@@ -27,15 +29,21 @@ from omnigraph.plan.expressions import (
     Predicate,
     PredicateCall,
     PropertyRef,
+    has_predicate_call,
     is_call,
+    is_computed,
+    is_constant,
+    is_row_value,
 )
 from omnigraph.plan.functions import (
     FUNCTIONS,
+    OPERATORS,
     FunctionArgument,
     FunctionArgumentKind,
     FunctionKind,
     FunctionSpec,
 )
+from omnigraph.plan.result_types import any_nullable, common_type
 from omnigraph.plan.type_check_context import (
     BindingScope,
     TypeCheckContext,
@@ -47,6 +55,7 @@ from omnigraph.types import PropertyType, Scalar
 
 _ID = PropertyType(Scalar.STRING)
 _FIELDS = (FunctionArgumentKind.TEXT_PROPERTY, FunctionArgumentKind.VECTOR_PROPERTY)
+_TIMES = (Scalar.DATE, Scalar.DATE_TIME)
 
 
 class ExpressionChecker:
@@ -82,6 +91,10 @@ class ExpressionChecker:
                 return self.access(expr)
             case qt.CallExpression():
                 return self.call(expr)
+            case qt.ArithmeticExpression(left=left, operator=operator, right=right):
+                return self._computed(OPERATORS[operator], (left, right), expr.span)
+            case qt.CaseExpression():
+                return self._case(expr)
             case qt.AliasRef():
                 self.context.error(
                     Code.UNBOUND_VARIABLE,
@@ -110,11 +123,14 @@ class ExpressionChecker:
             return None
         if binding is None:
             names = {*self.scope.bindings, *self.context.parameters}
+            hint = did_you_mean(variable.name, names, prefix="$")
+            if self.context.is_anonymous and nearest_name(variable.name, names) is None:
+                hint = self.context.declaration_hint(variable.name)
             self.context.error(
                 Code.UNBOUND_VARIABLE,
                 f"`${variable.name}` is neither bound by the match nor a parameter",
                 variable.span,
-                hint=did_you_mean(variable.name, names, prefix="$"),
+                hint=hint,
             )
             return None
         if binding.kind is EntityKind.EDGE:
@@ -125,7 +141,11 @@ class ExpressionChecker:
                 hint=f"use one of its properties: `${variable.name}.…`",
             )
             return None
-        return PropertyRef(binding.name, "id", _ID)
+        return PropertyRef(binding.name, "id", self._row_type(variable, _ID))
+
+    def _row_type(self, variable: qt.Variable, type_: PropertyType) -> PropertyType:
+        """Return the type of a property in a row that may have no entity for the variable."""
+        return type_.as_nullable() if variable.name in self.scope.optional else type_
 
     def access(self, access: qt.PropertyAccess) -> PropertyRef | None:
         """Check `$x.p`."""
@@ -143,7 +163,8 @@ class ExpressionChecker:
         property_ = self.context.property(binding, access.property, Code.UNKNOWN_PROPERTY)
         if property_ is None:
             return None
-        return PropertyRef(binding.name, property_.name, property_.type)
+        type_ = self._row_type(access.variable, property_.type)
+        return PropertyRef(binding.name, property_.name, type_)
 
     # --- functions -----------------------------------------------------------------------------
 
@@ -162,17 +183,19 @@ class ExpressionChecker:
             return check_constant_call(call, self.context)
         if call.distinct and not spec.allows_distinct:
             message = f"{spec.name}() cannot be distinct"
-            hint = "only count() counts different values"
+            hint = "only count() and collect() take each value once"
             self.context.error(Code.FUNCTION_MISUSE, message, call.span, hint=hint)
             return None
-        required = sum(not argument.optional for argument in spec.arguments)
-        if not required <= len(call.arguments) <= len(spec.arguments):
+        if not spec.takes(len(call.arguments)):
             message = f"{spec.name}() takes {_argument_count_text(spec)}, not {len(call.arguments)}"
             hint = f"write `{spec.signature}`"
             self.context.error(Code.FUNCTION_MISUSE, message, call.span, hint=hint)
             return None
-        check = self._path if spec.kind is FunctionKind.PATH else self._arguments
-        return check(spec, call)
+        if spec.kind is FunctionKind.PATH:
+            return self._path(spec, call)
+        if spec.kind is FunctionKind.SCALAR:
+            return self._computed(spec, call.arguments, call.span)
+        return self._arguments(spec, call)
 
     def _arguments(self, spec: FunctionSpec, call: qt.CallExpression) -> FunctionCall | None:
         arguments: list[Expression] = []
@@ -180,9 +203,97 @@ class ExpressionChecker:
             expression = self._argument(spec, argument, written)
             if expression is None or not self._fits(spec, argument, expression, written, arguments):
                 return None
+            if spec.kind is not FunctionKind.AGGREGATE and self._is_optional(spec, written):
+                return None
             arguments.append(expression)
-        result = spec.result or arguments[0].type.as_nullable()
+        result = spec.result_of([argument.type for argument in arguments])
+        assert result is not None, "only computed values have types that may not fit"
         return FunctionCall(spec, tuple(arguments), result, call.distinct)
+
+    def _is_optional(self, spec: FunctionSpec, written: qt.Expr) -> bool:
+        """Report an argument that needs an entity of one type in every row, where rows differ."""
+        variable = written.variable if isinstance(written, qt.PropertyAccess) else written
+        if not isinstance(variable, qt.Variable):
+            return False
+        if variable.name in self.scope.optional:
+            why = "which belongs to an `optional` block"
+            hint = "use it inside that block, or a variable that every row has"
+        elif variable.name in self.scope.polymorphic:
+            why = "which is bound to an interface"
+            hint = "bind it to one of the types that implement the interface"
+        else:
+            return False
+        message = f"{spec.title} cannot use `${variable.name}`, {why}"
+        self.context.error(spec.mismatch_code, message, written.span, hint=hint)
+        return True
+
+    # --- computed values -----------------------------------------------------------------------
+
+    def _computed(
+        self, spec: FunctionSpec, written: Sequence[qt.Expr], span: TextSpan
+    ) -> FunctionCall | None:
+        """Check a function of values; all arguments are checked, so that all errors are shown."""
+        checked: list[Expression] = []
+        for argument, expr in zip(spec.arguments_for(len(written)), written, strict=True):
+            expression = self._row_value(spec.title, expr)
+            if expression is not None and self._fits(spec, argument, expression, expr, []):
+                checked.append(expression)
+        if len(checked) < len(written):
+            return None
+        result = spec.result_of([argument.type for argument in checked])
+        if result is None:
+            what = " and ".join(map(_describe_expression, checked))
+            self.context.error(
+                spec.mismatch_code, f"{spec.title}: {what} have no common type", span
+            )
+            return None
+        return FunctionCall(spec, tuple(checked), result)
+
+    def _row_value(self, owner: str, written: qt.Expr) -> Expression | None:
+        """Check a part of a computed value, which is made of values of the row alone."""
+        expression = self.read_value(written)
+        if expression is None or is_row_value(expression):
+            return expression
+        assert isinstance(expression, FunctionCall), "every other value depends on the row alone"
+        self.context.error(
+            Code.FUNCTION_MISUSE,
+            f"{owner} cannot contain {expression.function.name}()",
+            written.span,
+            hint=f"it takes properties, literals, parameters and functions of these; "
+            f"{_FUNCTION_CLAUSES[expression.function.kind]}",
+        )
+        return None
+
+    def _case(self, case: qt.CaseExpression) -> Case | None:
+        """Check `case`: its conditions, and that its values have a common type."""
+        conditions = [self._case_condition(branch.condition) for branch in case.branches]
+        written = [branch.value for branch in case.branches]
+        written += [] if case.otherwise is None else [case.otherwise]
+        values = [self._row_value("case", expr) for expr in written]
+        checked = [value for value in values if value is not None]
+        kept = [condition for condition in conditions if condition is not None]
+        if len(checked) < len(values) or len(kept) < len(conditions):
+            return None
+        types = [value.type for value in checked]
+        result = common_type(types)
+        if result is None or result.scalar is Scalar.VECTOR:
+            what = " and ".join(map(_describe_expression, checked))
+            reason = "have no common type" if result is None else "cannot be chosen: vectors"
+            self.context.error(Code.INCOMPATIBLE_TYPES, f"case: {what} {reason}", case.span)
+            return None
+        nullable = case.otherwise is None or any_nullable(types)
+        branches = tuple(zip(kept, checked, strict=False))
+        otherwise = None if case.otherwise is None else checked[-1]
+        return Case(branches, otherwise, result.as_nullable(nullable))
+
+    def _case_condition(self, written: qt.Condition) -> Predicate | None:
+        condition = self.condition(written)
+        if condition is None or not has_predicate_call(condition):
+            return condition
+        message = "a condition of `case` cannot search texts"
+        hint = _FUNCTION_CLAUSES[FunctionKind.PREDICATE]
+        self.context.error(Code.FUNCTION_MISUSE, message, written.span, hint=hint)
+        return None
 
     def _path(self, spec: FunctionSpec, call: qt.CallExpression) -> FunctionCall | None:
         """Check `f($a, edge{1,8}, $b)`; an edge without bounds is followed as far as it leads."""
@@ -201,11 +312,13 @@ class ExpressionChecker:
         if edge is None or start is None or end is None:
             return None
         direction = resolve_direction(edge, start, end, self.context, undirected=path.undirected)
-        if direction is None or spec.result is None:
+        if direction is None:
             return None
         first, last = (PropertyRef(binding.name, "id", _ID) for _, binding in (start, end))
         arguments = (first, EdgePath(edge.name, direction, hops), last)
-        return FunctionCall(spec, arguments, spec.result)
+        result = spec.result_of([_ID])
+        assert result is not None, "a path function has a type of its own"
+        return FunctionCall(spec, arguments, result)
 
     def _node(
         self, spec: FunctionSpec, place: int, written: qt.Expr
@@ -216,6 +329,8 @@ class ExpressionChecker:
         binding = self.scope.get(written) if isinstance(written, qt.Variable) else None
         if binding is None or not isinstance(written, qt.Variable):
             self._report_mismatch(spec, spec.arguments[place], written.span)
+            return None
+        if self._is_optional(spec, written):
             return None
         return written, binding
 
@@ -289,7 +404,7 @@ class ExpressionChecker:
                 fits = kind not in _ARGUMENT_TESTS or _ARGUMENT_TESTS[kind](type_)
         if not fits:
             takes = f"{argument.kind}, not {_describe_expression(expression)}"
-            message = f"{spec.name}(): {argument.name} must be {takes}"
+            message = f"{spec.title}: {argument.name} must be {takes}"
             self.context.error(spec.mismatch_code, message, written.span)
         return fits
 
@@ -328,7 +443,7 @@ class ExpressionChecker:
         return None if checked is None else PredicateCall(checked)
 
     def _operand(self, expr: qt.Expr) -> Expression | None:
-        """Check one side of a comparison: a property, a literal, a parameter or now()."""
+        """Check one side of a comparison: a value of the row, a literal, a parameter or now()."""
         expression = self.expression(expr)
         if expression is None:
             return None
@@ -342,7 +457,8 @@ class ExpressionChecker:
             return None
         if (
             isinstance(expression, FunctionCall)
-            and expression.function.kind is not FunctionKind.SCALAR
+            and not is_constant(expression)
+            and not is_computed(expression)
         ):
             self.context.error(
                 Code.INCOMPATIBLE_TYPES,
@@ -410,7 +526,8 @@ _FUNCTION_CLAUSES = {
     FunctionKind.RANK: "rankings are allowed in `order` and `return`",
     FunctionKind.PREDICATE: "write it alone as a condition; negate it with `not { … }`",
     FunctionKind.PATH: "paths are allowed in `return` and `order`",
-    FunctionKind.SCALAR: "compare it with a property",
+    FunctionKind.CONSTANT: "compare it with a property",
+    FunctionKind.SCALAR: "compare it with a value",
 }
 
 
@@ -426,6 +543,11 @@ _ARGUMENT_TESTS: Mapping[FunctionArgumentKind, Callable[[PropertyType], bool]] =
     FunctionArgumentKind.INTEGER: _is_integer,
     FunctionArgumentKind.POSITIVE: _is_integer,
     FunctionArgumentKind.VECTOR_PROPERTY: lambda type_: type_.scalar is Scalar.VECTOR,
+    FunctionArgumentKind.TIME: lambda type_: not type_.is_list and type_.scalar in _TIMES,
+    FunctionArgumentKind.INSTANT: lambda type_: (
+        not type_.is_list and type_.scalar is Scalar.DATE_TIME
+    ),
+    FunctionArgumentKind.VALUE: lambda type_: type_.scalar is not Scalar.VECTOR,
 }
 """The types that a kind of argument accepts; a kind that is not here accepts all."""
 
@@ -463,9 +585,10 @@ def _as_edge_path(written: qt.Expr) -> qt.EdgePathExpression | None:
 
 
 def _argument_count_text(spec: FunctionSpec) -> str:
-    least = sum(not argument.optional for argument in spec.arguments)
-    most = len(spec.arguments)
+    least, most = spec.argument_counts
     counts = str(most) if least == most else f"{least} or {most}"
+    if most is None:
+        counts = f"{least} or more"
     return f"{counts} argument{'' if counts == '1' else 's'}"
 
 
@@ -482,8 +605,12 @@ def _describe_expression(expression: Expression) -> str:
             return f"{'an' if type_.base_text[0] in 'IF' else 'a'} {type_.base_text} literal"
         case EdgePath(edge=edge):
             return f"edges {edge}"
-        case FunctionCall(function=function):
-            return f"{function.name}()"
+        case FunctionCall(function=function, type=type_):
+            return (
+                function.title if function.name.isidentifier() else f"a value ({type_.base_text})"
+            )
+        case Case(type=type_):
+            return f"a case ({type_.base_text})"
 
 
 def _comparison_hint(

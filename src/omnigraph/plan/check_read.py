@@ -24,6 +24,9 @@ from omnigraph.plan.expressions import (
     PatternStep,
     PropertyRef,
     is_call,
+    is_computed,
+    is_constant,
+    property_refs,
 )
 from omnigraph.plan.functions import FUNCTIONS, FunctionKind
 from omnigraph.plan.operators import OutputColumn, SliceBound, SortKey
@@ -65,8 +68,8 @@ class _MatchChecker:
                 predicate = self.expressions.condition(condition)
                 if predicate is not None:
                     self.pattern.filters.append(predicate)
-            case qt.NegationClause():
-                self._negation(clause)
+            case qt.NegationClause() | qt.ExistsClause() | qt.OptionalClause():
+                self._block(clause)
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -77,6 +80,8 @@ class _MatchChecker:
         if type_name not in self.context.catalog.nodes:
             self._unknown_type(clause)
             self.scope.mark_invalid(clause.variable)
+            return
+        if self._is_optional_here(clause.variable):
             return
         binding = self.scope.get(clause.variable)
         if binding is None:
@@ -107,7 +112,7 @@ class _MatchChecker:
             word = name[0].lower() + name[1:]
             hint = f"{name} is an edge type; follow it with `$a {word} $b`"
         elif name in catalog.interfaces:
-            hint = f"{name} is an interface; bind one of the node types that implement it"
+            hint = f"{name} is an interface; inside of a block bind a type that implements it"
         message = f"unknown node type `{name}`"
         self.context.error(Code.UNKNOWN_NODE_TYPE, message, clause.type_name.span, hint=hint)
 
@@ -189,6 +194,8 @@ class _MatchChecker:
             message = f"edge variable `${variable.name}` cannot be an endpoint"
             self.context.error(Code.EDGE_VARIABLE_MISUSE, message, variable.span)
             return _INVALID_BINDING
+        if self._is_optional_here(variable):
+            return _INVALID_BINDING
         return (
             _INVALID_BINDING if binding is None and variable.name in self.scope.invalid else binding
         )
@@ -210,26 +217,50 @@ class _MatchChecker:
         binding = self.context.new_binding(variable.name, EntityKind.EDGE, edge.name)
         return self.scope.bind(variable, binding)
 
-    # --- negation ------------------------------------------------------------------------------
+    def _is_optional_here(self, variable: qt.Variable) -> bool:
+        """Report a variable that an `optional` block beside this clause may leave without a node.
 
-    def _negation(self, clause: qt.NegationClause) -> None:
+        Inside a block of its own the clause finds nothing for such rows, and says so.
+        """
+        name = variable.name
+        if name not in self.scope.optional or name in self.scope.outer:
+            return False
+        self.context.error(
+            Code.VARIABLE_REBOUND,
+            f"`${name}` belongs to an `optional` block, so a row may have no node for it",
+            variable.span,
+            hint="go on from it inside that block, or in another `optional`, `exists` or `not`",
+        )
+        return True
+
+    # --- blocks --------------------------------------------------------------------------------
+
+    def _block(self, clause: qt.BlockClause) -> None:
+        word, patterns = {
+            qt.NegationClause: ("not", self.pattern.negations),
+            qt.ExistsClause: ("exists", self.pattern.existences),
+            qt.OptionalClause: ("optional", self.pattern.optionals),
+        }[type(clause)]
         mentioned = {name for inner in clause.clauses for name in _clause_variables(inner)}
         if not mentioned & {*self.scope.bindings, *self.scope.invalid}:
             self.context.error(
                 Code.UNGROUPED_OR_UNCORRELATED,
-                "this `not` block mentions no variable bound outside of it",
+                f"this `{word}` block mentions no variable bound outside of it",
                 clause.span,
                 hint="use a variable of the enclosing pattern that stands before the block",
             )
             return
-        self.pattern.negations.append(check_match(clause.clauses, self.scope.child(), self.context))
+        inner = self.scope.child()
+        patterns.append(check_match(clause.clauses, inner, self.context))
+        if isinstance(clause, qt.OptionalClause):
+            self.scope.adopt(inner)
 
 
 _INVALID_BINDING = Binding("#wrong", EntityKind.EDGE, "")
 
 
 def _clause_variables(clause: qt.MatchClause) -> Iterator[str]:
-    """Yield the variables a clause of a negation mentions itself, not in a nested negation."""
+    """Yield the variables a clause of a block mentions itself, not in a nested block."""
     match clause:
         case qt.BindingClause(variable=variable):
             yield variable.name
@@ -237,22 +268,22 @@ def _clause_variables(clause: qt.MatchClause) -> Iterator[str]:
             yield src.name
             yield dst.name
         case qt.FilterClause(condition=condition):
-            yield from (access.variable.name for access in _property_accesses(condition))
-        case qt.NegationClause():
+            yield from (access.variable.name for access in property_accesses(condition))
+        case qt.NegationClause() | qt.ExistsClause() | qt.OptionalClause():
             return
         case _ as unreachable:
             assert_never(unreachable)
 
 
-def _property_accesses(node: object) -> Iterator[qt.PropertyAccess]:
+def property_accesses(node: object) -> Iterator[qt.PropertyAccess]:
     """Yield every `$x.p` below a node of a syntax tree."""
     if isinstance(node, qt.PropertyAccess):
         yield node
     elif isinstance(node, SyntaxNode):
-        yield from _property_accesses(tuple(getattr(node, f.name) for f in fields(node)))
+        yield from property_accesses(tuple(getattr(node, f.name) for f in fields(node)))
     elif isinstance(node, tuple):
         for part in node:
-            yield from _property_accesses(part)
+            yield from property_accesses(part)
 
 
 # ----------------------------------------------------------------------
@@ -360,7 +391,8 @@ class _ResultChecker:
         expression = self.expressions.read_value(written)
         if expression is None:
             return None
-        if isinstance(expression, ParameterRef) or is_call(expression, FunctionKind.SCALAR):
+        is_same = is_computed(expression) and not any(property_refs(expression))
+        if is_constant(expression) or is_same:
             message = "ordering by a parameter or constant has no effect"
             self.context.error(Code.ORDER_INVALID, message, ordering.span)
             return None
@@ -453,8 +485,8 @@ def _is_descending(ordering: qt.OrderingTerm, expression: Expression) -> bool:
 def column_name(projection: qt.Projection) -> str:
     """Return the name of a result column.
 
-    An alias wins; else `var.property`, the variable's name, `literal`, or a function's name. An
-    aggregate is called like its argument.
+    An alias wins; else `var.property`, the variable's name, `literal`, `expression`, `case`, or a
+    function's name. An aggregate is called like its argument.
     """
     if projection.alias is not None:
         return projection.alias.text
@@ -478,10 +510,16 @@ def _default_column_name(expr: qt.Expr) -> str:
             if spec is not None and spec.kind is FunctionKind.AGGREGATE and arguments:
                 return _default_column_name(arguments[0])
             return function.text
+        case qt.ArithmeticExpression():
+            return "expression"
+        case qt.CaseExpression():
+            return "case"
 
 
 def _is_group_key(written: qt.Expr, expression: Expression) -> bool:
     if is_call(expression, FunctionKind.AGGREGATE):
         return True
+    if is_computed(expression):
+        return any(property_refs(expression))
     is_variable = isinstance(written, qt.PropertyAccess | qt.Variable)
     return is_variable and isinstance(expression, PropertyRef | ParameterRef)

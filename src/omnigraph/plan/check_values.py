@@ -73,7 +73,7 @@ def check_parameter(variable: qt.Variable, context: TypeCheckContext) -> Paramet
             f"`${variable.name}` is not a declared parameter",
             variable.span,
             hint=did_you_mean(variable.name, context.parameters, prefix="$")
-            or "declare it in the parameter list of the query",
+            or context.declaration_hint(variable.name),
         )
         return None
     return ParameterRef(variable.name, type_)
@@ -85,7 +85,7 @@ def check_constant_call(call: qt.CallExpression, context: TypeCheckContext) -> F
     if call.arguments or call.distinct:
         context.error(Code.FUNCTION_MISUSE, f"{spec.name}() takes no arguments", call.span)
         return None
-    assert spec.result is not None
+    assert isinstance(spec.result, PropertyType), "a constant has a type of its own"
     return FunctionCall(spec, (), spec.result)
 
 

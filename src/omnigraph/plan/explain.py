@@ -10,6 +10,7 @@ from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
     And,
     Binding,
+    Case,
     Compare,
     Constant,
     Direction,
@@ -52,19 +53,18 @@ def describe_operator(operator: op.PlanOperator) -> str:
         case op.SemiJoin(src=src, dst=dst):
             edge = _edge(operator.edge, operator.direction, operator.hops, operator.edge_binding)
             return f"SemiJoin ${src} {edge} ${dst}"
-        case op.Cross():
-            return "Cross"
+        case op.Cross() | op.Union() | op.AntiJoin() | op.ExistsJoin() | op.Distinct():
+            return type(operator).__name__
         case op.Filter(predicate=predicate):
             return f"Filter {show_predicate(predicate)}"
-        case op.AntiJoin():
-            return "AntiJoin"
+        case op.OptionalJoin(new_bindings=bindings):
+            new = ", ".join(f"${b.name}" for b in bindings if b.is_named)
+            return f"OptionalJoin {new}".rstrip()
         case op.Project(columns=columns):
             return f"Project {_columns(columns)}"
         case op.Aggregate(keys=keys, measures=measures):
             by = f" by {_columns(keys)}" if keys else ""
             return f"Aggregate {_columns(measures)}{by}"
-        case op.Distinct():
-            return "Distinct"
         case op.SortRows(keys=keys, tie_break=ties):
             shown = [_direction(show_expression(k.expression), k.descending) for k in keys]
             return f"Sort {', '.join([*shown, *(f'${name}.id' for name in ties)])}"
@@ -115,6 +115,14 @@ def show_expression(expression: Expression) -> str:
             return f"${variable}.{name}"
         case EdgePath(edge=edge, direction=direction, hops=hops):
             return _edge(edge, direction, hops, None)
+        case FunctionCall(function=function, arguments=(left, right)) if (
+            not function.name.isidentifier()
+        ):
+            return f"({show_expression(left)} {function.name} {show_expression(right)})"
+        case Case(branches=branches, otherwise=otherwise):
+            parts = [f"when {show_predicate(c)} then {show_expression(v)}" for c, v in branches]
+            parts += [f"else {show_expression(otherwise)}"] if otherwise is not None else []
+            return f"case {' '.join(parts)} end"
         case FunctionCall(function=function, arguments=arguments, distinct=distinct):
             inner = ", ".join(show_expression(argument) for argument in arguments)
             return f"{function.name}({'distinct ' if distinct else ''}{inner})"

@@ -126,14 +126,49 @@ class FunctionCall:
     distinct: bool = False
 
     def __post_init__(self) -> None:
-        required = sum(not argument.optional for argument in self.function.arguments)
-        if not required <= len(self.arguments) <= len(self.function.arguments):
+        if not self.function.takes(len(self.arguments)):
             raise ValueError(f"{self.function.name} cannot take {len(self.arguments)} arguments")
         if self.distinct and not self.function.allows_distinct:
             raise ValueError(f"{self.function.name} cannot be distinct")
 
 
-Expression: TypeAlias = Constant | ParameterRef | PropertyRef | EdgePath | FunctionCall
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value of the first branch whose condition holds, else `otherwise`, else null."""
+
+    branches: tuple[tuple[Predicate, Expression], ...]
+    otherwise: Expression | None
+    type: PropertyType
+
+    def __post_init__(self) -> None:
+        if not self.branches:
+            raise ValueError("a case has branches")
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """The values it may have."""
+        last = () if self.otherwise is None else (self.otherwise,)
+        return (*(value for _, value in self.branches), *last)
+
+
+Expression: TypeAlias = Constant | ParameterRef | PropertyRef | EdgePath | FunctionCall | Case
+
+
+def is_constant(expression: Expression) -> bool:
+    """Return whether an expression is a literal, a parameter or a call like `now()`."""
+    is_value = isinstance(expression, Constant | ParameterRef)
+    return is_value or is_call(expression, FunctionKind.CONSTANT)
+
+
+def is_computed(expression: Expression) -> bool:
+    """Return whether an expression is made of other values of the row."""
+    return isinstance(expression, Case) or is_call(expression, FunctionKind.SCALAR)
+
+
+def is_row_value(expression: Expression) -> bool:
+    """Return whether the value of each row depends on that row alone."""
+    is_path = isinstance(expression, EdgePath | FunctionCall)
+    return not is_path or is_constant(expression) or is_computed(expression)
 
 
 def is_call(expression: Expression, kind: FunctionKind) -> bool:
@@ -147,6 +182,12 @@ def subexpressions(expression: Expression) -> Iterator[Expression]:
     if isinstance(expression, FunctionCall):
         for argument in expression.arguments:
             yield from subexpressions(argument)
+    elif isinstance(expression, Case):
+        for condition, _ in expression.branches:
+            for operand in predicate_operands(condition):
+                yield from subexpressions(operand)
+        for value in expression.values:
+            yield from subexpressions(value)
 
 
 def property_refs(expression: Expression) -> Iterator[PropertyRef]:
@@ -234,6 +275,17 @@ def predicate_variables(predicate: Predicate) -> frozenset[str]:
     return frozenset(ref.variable for ref in predicate_refs(predicate))
 
 
+def has_predicate_call(predicate: Predicate) -> bool:
+    """Return whether a predicate searches texts."""
+    match predicate:
+        case PredicateCall():
+            return True
+        case And(parts=parts) | Or(parts=parts):
+            return any(map(has_predicate_call, parts))
+        case _:
+            return False
+
+
 def predicate_refs(predicate: Predicate) -> Iterator[PropertyRef]:
     """Yield every property a predicate reads."""
     return (ref for operand in predicate_operands(predicate) for ref in property_refs(operand))
@@ -291,13 +343,18 @@ class PatternStep:
 
 @dataclass(slots=True)
 class MatchPattern:
-    """Bindings declared, steps between them, filters, and patterns that must not match.
+    """Bindings declared, steps between them, filters, and patterns about each row.
+
+    A row matches none of the `negations`, all of the `existences`, and is extended by what the
+    `optionals` match.
 
     `declared` lists the bindings of `$x: T` clauses in the order of the text; other bindings are
-    introduced by steps. Inside a negation, bindings of the enclosing rows are not listed.
+    introduced by steps. Inside a block, bindings of the enclosing rows are not listed.
     """
 
     declared: list[Binding] = field(default_factory=list)
     steps: list[PatternStep] = field(default_factory=list)
     filters: list[Predicate] = field(default_factory=list)
     negations: list[MatchPattern] = field(default_factory=list)
+    existences: list[MatchPattern] = field(default_factory=list)
+    optionals: list[MatchPattern] = field(default_factory=list)

@@ -7,13 +7,23 @@ reference page is generated from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
 
 from omnigraph.lang import Code
+from omnigraph.lang.query_tree import ArithmeticOperator
+from omnigraph.plan.result_types import (
+    ARITHMETIC,
+    COMMON,
+    DECIMAL,
+    INTEGER,
+    LIST_OF,
+    ResultRule,
+    computed,
+)
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.implementation import Implementation as Implementation
 
@@ -24,8 +34,11 @@ class FunctionKind(StrEnum):
     The signatures of the implementations are those of the functions in the table.
     """
 
-    SCALAR = "scalar"
+    CONSTANT = "constant"
     """A value that is the same for each row. Local: `(constants) -> value`."""
+    SCALAR = "scalar"
+    """A value per row, made of other values of the row. Local: `(call, frame, evaluator) ->
+    operand`."""
     AGGREGATE = "aggregate"
     """One value per group. Local: `(call, frame, evaluator, grouping) -> array`; Spark:
     `(call, column of the argument) -> column`."""
@@ -60,6 +73,9 @@ class FunctionArgumentKind(StrEnum):
     VECTOR_PROPERTY = "a Vector property of a node"
     VECTOR_OR_TEXT = "a vector of the same dimension, or a String to embed"
     RANKING = "nearest(…) or bm25(…)"
+    TIME = "a Date or DateTime"
+    INSTANT = "a DateTime"
+    VALUE = "any value but a vector"
     NODE = "a node variable"
     EDGES = "an edge with bounds, like `knows{1,8}`"
 
@@ -71,16 +87,21 @@ class FunctionArgument:
     name: str
     kind: FunctionArgumentKind
     optional: bool = False
+    repeats: bool = False
+    """Whether more arguments of its kind may follow; only the last one may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionSpec:
-    """One query function; `result` None means the type of the first argument, made nullable."""
+    """One query function or operator.
+
+    `result` None means the type of the first argument, made nullable.
+    """
 
     name: str
     kind: FunctionKind
     arguments: tuple[FunctionArgument, ...]
-    result: PropertyType | None
+    result: PropertyType | ResultRule | None
     about: str
     mismatch_code: Code
     """The code that reports invalid arguments."""
@@ -109,7 +130,35 @@ class FunctionSpec:
     def signature(self) -> str:
         """The call as it is written in a query."""
         names = [f"[{a.name}]" if a.optional else a.name for a in self.arguments]
+        names += ["…"] if self.arguments and self.arguments[-1].repeats else []
         return f"{self.name}({', '.join(names)})"
+
+    @property
+    def title(self) -> str:
+        """The name in messages."""
+        return f"{self.name}()" if self.name.isidentifier() else f"`{self.name}`"
+
+    @property
+    def argument_counts(self) -> tuple[int, int | None]:
+        """The least and the greatest number of arguments; None is no bound."""
+        least = sum(not argument.optional for argument in self.arguments)
+        repeats = bool(self.arguments) and self.arguments[-1].repeats
+        return least, None if repeats else len(self.arguments)
+
+    def takes(self, count: int) -> bool:
+        """Return whether a call may have this number of arguments."""
+        least, most = self.argument_counts
+        return least <= count and (most is None or count <= most)
+
+    def arguments_for(self, count: int) -> tuple[FunctionArgument, ...]:
+        """Return what each of the arguments of a call must be."""
+        return (*self.arguments, *self.arguments[-1:] * (count - len(self.arguments)))[:count]
+
+    def result_of(self, types: Sequence[PropertyType]) -> PropertyType | None:
+        """Return the type of a call with arguments of these types; None if they do not fit."""
+        if isinstance(self.result, ResultRule):
+            return self.result.of(types)
+        return self.result or types[0].as_nullable()
 
 
 _BOOL = PropertyType(Scalar.BOOL)
@@ -127,7 +176,58 @@ _PATH_ARGUMENTS = (
     FunctionArgument("edges", FunctionArgumentKind.EDGES),
     FunctionArgument("to", FunctionArgumentKind.NODE),
 )
-_scalar = partial(FunctionSpec, kind=FunctionKind.SCALAR, mismatch_code=Code.FUNCTION_MISUSE)
+_TEXT = PropertyType(Scalar.STRING)
+_TEXT_ARGUMENT = FunctionArgument("text", FunctionArgumentKind.TEXT)
+_constant = partial(FunctionSpec, kind=FunctionKind.CONSTANT, mismatch_code=Code.FUNCTION_MISUSE)
+
+
+def _scalar(
+    name: str,
+    about: str,
+    *arguments: FunctionArgument,
+    result: ResultRule,
+    module: str = "scalar_functions",
+) -> FunctionSpec:
+    """Return the row of a function of values; its implementations have its name."""
+    return FunctionSpec(
+        name=name,
+        kind=FunctionKind.SCALAR,
+        arguments=arguments,
+        result=result,
+        about=about,
+        mismatch_code=Code.FUNCTION_MISUSE,
+        local=Implementation(f"omnigraph.query.{module}:{name}"),
+        spark=Implementation(f"omnigraph.pipeline.execution.{module}:{name}"),
+    )
+
+
+def _date_part(name: str, about: str, kind: FunctionArgumentKind) -> FunctionSpec:
+    argument = FunctionArgument("time", kind)
+    return _scalar(name, about, argument, result=computed(INTEGER), module="date_parts")
+
+
+def _operator(
+    operator: ArithmeticOperator,
+    about: str,
+    kind: FunctionArgumentKind,
+    implementation: str,
+    result: ResultRule,
+) -> FunctionSpec:
+    return FunctionSpec(
+        name=str(operator),
+        kind=FunctionKind.SCALAR,
+        arguments=(
+            FunctionArgument("the left side", kind),
+            FunctionArgument("the right side", kind),
+        ),
+        result=result,
+        about=about,
+        mismatch_code=Code.INCOMPATIBLE_TYPES,
+        local=Implementation(f"omnigraph.query.arithmetic:{implementation}"),
+        spark=Implementation(f"omnigraph.pipeline.execution.arithmetic:{implementation}"),
+    )
+
+
 _aggregate = partial(FunctionSpec, kind=FunctionKind.AGGREGATE, mismatch_code=Code.AGGREGATE_MISFIT)
 _text_predicate = partial(
     FunctionSpec, kind=FunctionKind.PREDICATE, result=_BOOL, spark=_TEXT_ON_SPARK
@@ -142,7 +242,7 @@ _path = partial(
 )
 
 _ROWS = (
-    _scalar(
+    _constant(
         name="now",
         arguments=(),
         result=PropertyType(Scalar.DATE_TIME),
@@ -150,6 +250,34 @@ _ROWS = (
         local=Implementation("omnigraph.query.expressions:now"),
         spark=Implementation("omnigraph.pipeline.execution.expressions:constant_value"),
     ),
+    _scalar(
+        "coalesce",
+        "the first value that is not null",
+        FunctionArgument("value", FunctionArgumentKind.VALUE, repeats=True),
+        result=COMMON,
+    ),
+    _scalar("lower", "the text in lower case, by Unicode", _TEXT_ARGUMENT, result=computed(_TEXT)),
+    _scalar("upper", "the text in upper case, by Unicode", _TEXT_ARGUMENT, result=computed(_TEXT)),
+    _scalar(
+        "length",
+        "how many characters (code points) the text has",
+        _TEXT_ARGUMENT,
+        result=computed(INTEGER),
+    ),
+    _scalar(
+        "substring",
+        "the characters of the text from `start` (the first is 1), at most `length` of them",
+        _TEXT_ARGUMENT,
+        FunctionArgument("start", FunctionArgumentKind.INTEGER),
+        FunctionArgument("length", FunctionArgumentKind.INTEGER, optional=True),
+        result=computed(_TEXT),
+    ),
+    _date_part("year", "the year of a day or instant", FunctionArgumentKind.TIME),
+    _date_part("month", "the month, 1 to 12", FunctionArgumentKind.TIME),
+    _date_part("day", "the day of the month, 1 to 31", FunctionArgumentKind.TIME),
+    _date_part("hour", "the hour of an instant in UTC, 0 to 23", FunctionArgumentKind.INSTANT),
+    _date_part("minute", "the minute, 0 to 59", FunctionArgumentKind.INSTANT),
+    _date_part("second", "the whole second, 0 to 59", FunctionArgumentKind.INSTANT),
     _aggregate(
         name="count",
         arguments=(FunctionArgument("value", FunctionArgumentKind.ANYTHING),),
@@ -194,6 +322,16 @@ _ROWS = (
         local=Implementation("omnigraph.query.aggregation:maximum"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:maximum"),
         supports_row_weights=True,
+    ),
+    _aggregate(
+        name="collect",
+        arguments=_ORDERABLE_ARGUMENT,
+        result=LIST_OF,
+        about="the values that are not null as a list, ascending; `collect(distinct …)` has each "
+        "once",
+        local=Implementation("omnigraph.query.aggregation:collect"),
+        spark=Implementation("omnigraph.pipeline.execution.aggregates:collect"),
+        allows_distinct=True,
     ),
     _text_predicate(
         name="search",
@@ -268,6 +406,43 @@ _ROWS = (
         local=Implementation("omnigraph.query.shortest_paths:path_lengths"),
     ),
 )
+
+_OPERATOR_ROWS = (
+    _operator(ArithmeticOperator.ADD, "the sum", FunctionArgumentKind.NUMBER, "add", ARITHMETIC),
+    _operator(
+        ArithmeticOperator.SUBTRACT,
+        "the difference",
+        FunctionArgumentKind.NUMBER,
+        "subtract",
+        ARITHMETIC,
+    ),
+    _operator(
+        ArithmeticOperator.MULTIPLY,
+        "the product",
+        FunctionArgumentKind.NUMBER,
+        "multiply",
+        ARITHMETIC,
+    ),
+    _operator(
+        ArithmeticOperator.DIVIDE,
+        "the quotient as a decimal number; null when the right side is zero",
+        FunctionArgumentKind.NUMBER,
+        "divide",
+        ResultRule("`F64?`", lambda _: DECIMAL.as_nullable()),
+    ),
+    _operator(
+        ArithmeticOperator.REMAINDER,
+        "what is left of a whole division, with the sign of the left side; null when the right "
+        "side is zero",
+        FunctionArgumentKind.INTEGER,
+        "remainder",
+        ResultRule("`I64?`", lambda _: INTEGER.as_nullable()),
+    ),
+)
+OPERATORS: Mapping[ArithmeticOperator, FunctionSpec] = MappingProxyType(
+    {ArithmeticOperator(row.name): row for row in _OPERATOR_ROWS}
+)
+"""The arithmetic operators, which are functions with a syntax of their own."""
 
 _BY_NAME = {row.name: row for row in _ROWS}
 FUNCTIONS: Mapping[str, FunctionSpec] = MappingProxyType(_BY_NAME)

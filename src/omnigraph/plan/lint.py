@@ -25,6 +25,7 @@ class QueryLint:
     plan: QueryPlan | None
     diagnostics: tuple[Diagnostic, ...]
     operation: dict[str, Any] | None
+    is_anonymous: bool = False
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -154,7 +155,14 @@ def _lint_query(
     operation = None
     if plan is not None and not report.errors:
         operation = describe_operation(plan, catalog)
-    return QueryLint(query.name.text, query.is_mutation, plan, report.sorted(), operation)
+    return QueryLint(
+        query.name.text,
+        query.is_mutation,
+        plan,
+        report.sorted(),
+        operation,
+        is_anonymous=query.is_anonymous,
+    )
 
 
 def _find_duplicate_queries(
@@ -163,7 +171,8 @@ def _find_duplicate_queries(
     homes: dict[str, str] = {}
     findings: list[list[LintFinding]] = [[] for _ in files]
     for index, file in enumerate(files):
-        for name in dict.fromkeys(result.name for result in file.results):
+        named = (result.name for result in file.results if not result.is_anonymous)
+        for name in dict.fromkeys(named):
             home = homes.setdefault(name, file.path)
             if home != file.path:
                 message = f"query `{name}` is also declared in {home}"

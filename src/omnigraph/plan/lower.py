@@ -28,8 +28,10 @@ from omnigraph.plan.operators import (
     ColumnSortKey,
     Cross,
     Distinct,
+    ExistsJoin,
     Expand,
     Filter,
+    OptionalJoin,
     OuterRow,
     OutputColumn,
     Project,
@@ -42,12 +44,14 @@ from omnigraph.plan.operators import (
     SortColumns,
     SortKey,
     SortRows,
+    Union,
 )
 
 
-def lower_read(pattern: MatchPattern, result: CheckedResult) -> ResultOperator:
-    """Return the operators that compute a result from a pattern."""
-    rows = lower_pattern(pattern)
+def lower_read(patterns: Sequence[MatchPattern], result: CheckedResult) -> ResultOperator:
+    """Return the operators that compute a result from the rows of all patterns."""
+    inputs = tuple(map(lower_pattern, patterns))
+    rows = inputs[0] if len(inputs) == 1 else Union(inputs)
     if result.is_aggregate:
         return _lower_columns(_lower_aggregate(rows, result.columns), result)
     if result.distinct:
@@ -103,7 +107,7 @@ def _lower_columns(source: Aggregate | Distinct, result: CheckedResult) -> Resul
 
 
 def lower_pattern(pattern: MatchPattern, outer: Sequence[Binding] = ()) -> RowOperator:
-    """Return the operators that find a pattern; inside a negation, for one outer row."""
+    """Return the operators that find a pattern; inside a block, for one outer row."""
     rows: RowOperator | None = OuterRow(tuple(outer)) if outer else None
     bound = {binding.name for binding in outer}
     steps = list(pattern.steps)
@@ -119,11 +123,14 @@ def lower_pattern(pattern: MatchPattern, outer: Sequence[Binding] = ()) -> RowOp
         rows = component if rows is None else Cross(rows, component)
     assert rows is not None, "the type checker refuses a match that binds nothing"
     assert not steps, "every step belongs to a component with a root"
+    for optional in pattern.optionals:
+        rows = OptionalJoin(rows, lower_pattern(optional, tuple(rows.variables.values())))
     for predicate in pattern.filters:
         rows = Filter(rows, predicate)
+    for existence in pattern.existences:
+        rows = ExistsJoin(rows, lower_pattern(existence, tuple(rows.variables.values())))
     for negation in pattern.negations:
-        inner = lower_pattern(negation, tuple(rows.variables.values()))
-        rows = AntiJoin(rows, inner)
+        rows = AntiJoin(rows, lower_pattern(negation, tuple(rows.variables.values())))
     return rows
 
 

@@ -63,7 +63,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class OuterRow:
-    """The one row of the enclosing pattern that a negation is evaluated for."""
+    """The one row of the enclosing pattern that a block is evaluated for."""
 
     bindings: tuple[Binding, ...]
 
@@ -176,15 +176,70 @@ class Filter(_RowStep):
 
 
 @dataclass(frozen=True, slots=True)
-class AntiJoin(_RowStep):
-    """Rows for which the inner pattern, started at an `OuterRow`, finds nothing."""
+class _PatternJoin(_RowStep):
+    """An operator that evaluates an inner pattern, started at an `OuterRow`, for each row."""
 
     inner: RowOperator
 
     def __post_init__(self) -> None:
         missing = set(outer_variables(self.inner)) - set(self.input.variables)
         if missing:
-            raise ValueError(f"negation refers to unbound {sorted(missing)}")
+            raise ValueError(f"a block refers to unbound {sorted(missing)}")
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin(_PatternJoin):
+    """Rows for which the inner pattern finds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExistsJoin(_PatternJoin):
+    """Rows for which the inner pattern finds something."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalJoin(_PatternJoin):
+    """Each row with all that the inner pattern finds for it, once without if that is nothing."""
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return {**self.input.variables, **{b.name: b for b in self.new_bindings}}
+
+    @property
+    def new_bindings(self) -> tuple[Binding, ...]:
+        """The bindings that the inner pattern introduces; a row may have no entity for them."""
+        known = self.input.variables
+        return tuple(b for name, b in self.inner.variables.items() if name not in known)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of all inputs, which bind the same variables, some of them to other types."""
+
+    inputs: tuple[RowOperator, ...]
+
+    def __post_init__(self) -> None:
+        first, *others = (
+            {b.name: b.kind for b in source.variables.values() if b.is_named}
+            for source in self.inputs
+        )
+        if any(other != first for other in others):
+            raise ValueError("the inputs of a union bind different variables")
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The named bindings of each row, with the types of the first input."""
+        return {name: b for name, b in self.inputs[0].variables.items() if b.is_named}
+
+    @property
+    def polymorphic(self) -> tuple[str, ...]:
+        """The variables that have several types."""
+        return tuple(
+            name
+            for name in self.variables
+            if len({source.variables[name].type_name for source in self.inputs}) > 1
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +281,18 @@ class SliceRows(_RowStep):
 
 
 RowOperator: TypeAlias = (
-    Scan | OuterRow | Expand | SemiJoin | Cross | Filter | AntiJoin | SortRows | SliceRows
+    Scan
+    | OuterRow
+    | Expand
+    | SemiJoin
+    | Cross
+    | Filter
+    | AntiJoin
+    | ExistsJoin
+    | OptionalJoin
+    | Union
+    | SortRows
+    | SliceRows
 )
 
 
@@ -323,14 +389,16 @@ PlanOperator: TypeAlias = RowOperator | ResultOperator
 
 
 def operator_inputs(operator: PlanOperator) -> tuple[PlanOperator, ...]:
-    """Return the operators an operator reads from, a negation's pattern included."""
+    """Return the operators an operator reads from, the pattern of a block included."""
     match operator:
         case Scan() | OuterRow():
             return ()
         case Cross(left=left, right=right):
             return (left, right)
-        case AntiJoin(input=source, inner=inner):
-            return (source, inner)
+        case AntiJoin() | ExistsJoin() | OptionalJoin():
+            return (operator.input, operator.inner)
+        case Union(inputs=inputs):
+            return inputs
         case _:
             return (operator.input,)
 
@@ -356,7 +424,7 @@ def walk_operators(operator: PlanOperator, depth: int = 0) -> Iterator[tuple[int
 
 
 def outer_variables(operator: PlanOperator) -> dict[str, Binding]:
-    """Return the bindings of the OuterRow at the root of a negation's pattern."""
+    """Return the bindings of the OuterRow at the root of the pattern of a block."""
     if isinstance(operator, OuterRow):
         return operator.variables
     first = operator_inputs(operator)

@@ -16,8 +16,10 @@ from omnigraph.plan.operators import (
     AntiJoin,
     Cross,
     Distinct,
+    ExistsJoin,
     Expand,
     Filter,
+    OptionalJoin,
     OuterRow,
     Project,
     ResultOperator,
@@ -28,6 +30,7 @@ from omnigraph.plan.operators import (
     SliceRows,
     SortColumns,
     SortRows,
+    Union,
 )
 
 RewriteRule: TypeAlias = Callable[[RowOperator], RowOperator]
@@ -45,8 +48,14 @@ def push_filters_down(rows: RowOperator) -> RowOperator:
             return replace(rows, input=push_filters_down(rows.input))
         case Cross(left=left, right=right):
             return Cross(push_filters_down(left), push_filters_down(right))
+        case Union(inputs=inputs):
+            return Union(tuple(map(push_filters_down, inputs)))
         case AntiJoin(input=source, inner=inner):
             return AntiJoin(push_filters_down(source), push_filters_down(inner))
+        case ExistsJoin(input=source, inner=inner):
+            return ExistsJoin(push_filters_down(source), push_filters_down(inner))
+        case OptionalJoin(input=source, inner=inner):
+            return OptionalJoin(push_filters_down(source), push_filters_down(inner))
         case Scan() | OuterRow():
             return rows
 
@@ -67,7 +76,9 @@ def _push_predicate(rows: RowOperator, predicate: Predicate) -> RowOperator:
             return replace(rows, input=_push_predicate(rows.input, predicate))
         case Expand(dst=dst) if needed == {dst.name}:
             return replace(rows, predicates=(*rows.predicates, predicate))
-        case SemiJoin() | AntiJoin() if needed <= set(rows.input.variables):
+        case SemiJoin() | AntiJoin() | ExistsJoin() | OptionalJoin() if needed <= set(
+            rows.input.variables
+        ):
             return replace(rows, input=_push_predicate(rows.input, predicate))
         case Cross(left=left, right=right):
             if needed <= set(left.variables):

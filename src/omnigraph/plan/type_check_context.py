@@ -21,11 +21,20 @@ class TypeCheckContext:
     catalog: Catalog
     report: DiagnosticReport
     parameters: dict[str, PropertyType] = field(default_factory=dict)
+    is_anonymous: bool = False
+    """Whether the query has no header, and so no parameters."""
     _used_names: dict[str, int] = field(default_factory=dict)
 
     def error(self, code: Code, message: str, span: TextSpan, *, hint: str | None = None) -> None:
         """Refuse the query."""
         self.report.add(code, message, span, hint=hint, severity=Severity.ERROR)
+
+    def declaration_hint(self, name: str) -> str:
+        """Return how to declare a parameter."""
+        if self.is_anonymous:
+            whole = f"query name(${name}: String) {{ match … }}"
+            return f"to pass a parameter, declare it with its type: `{whole}`"
+        return "declare it in the parameter list of the query"
 
     def warn(self, code: Code, message: str, span: TextSpan, *, hint: str | None = None) -> None:
         """Report a warning: something legal that is probably a mistake."""
@@ -50,7 +59,7 @@ class TypeCheckContext:
     def new_binding(self, name: str, kind: EntityKind, type_name: str) -> Binding:
         """Make a binding whose plan name is unique in the query.
 
-        Two negations may use one variable name for different things, and `$_` never names
+        Two blocks may use one variable name for different things, and `$_` never names
         anything; `#` cannot be written in a query, so the extra names clash with nothing.
         """
         uses = self._used_names.get(name, 0) + 1
@@ -61,7 +70,7 @@ class TypeCheckContext:
 
 @dataclass(slots=True)
 class BindingScope:
-    """The bindings visible at a place; a negation opens a scope inside another.
+    """The bindings visible at a place; a block opens a scope inside another.
 
     `invalid` variables were introduced by a clause that could not be understood; what is said
     about them later is neither right nor wrong.
@@ -70,10 +79,23 @@ class BindingScope:
     bindings: dict[str, Binding] = field(default_factory=dict)
     outer: frozenset[str] = frozenset()
     invalid: set[str] = field(default_factory=set)
+    optional: frozenset[str] = frozenset()
+    """Variables of `optional` blocks that have ended: a row may have no entity for them."""
+    polymorphic: frozenset[str] = frozenset()
+    """Variables of interfaces: rows have entities of several types for them."""
 
     def child(self) -> BindingScope:
-        """Return the scope inside a negation."""
-        return BindingScope(dict(self.bindings), frozenset(self.bindings), set(self.invalid))
+        """Return the scope inside a block."""
+        return BindingScope(
+            dict(self.bindings), frozenset(self.bindings), set(self.invalid), self.optional
+        )
+
+    def adopt(self, inner: BindingScope) -> None:
+        """Add what an `optional` block introduced."""
+        new = {name: b for name, b in inner.bindings.items() if name not in self.bindings}
+        self.bindings.update(new)
+        self.invalid |= inner.invalid
+        self.optional |= frozenset(new)
 
     def mark_invalid(self, *variables: Variable | None) -> None:
         """Remember variables whose meaning was lost by an error."""

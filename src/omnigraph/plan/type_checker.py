@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any, assert_never
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.lang import Code, DiagnosticReport, QueryError
 from omnigraph.lang import query_tree as qt
 from omnigraph.plan.check_mutation import check_mutation
-from omnigraph.plan.check_read import check_match, check_result
+from omnigraph.plan.check_read import check_result
+from omnigraph.plan.interfaces import check_whole_match
 from omnigraph.plan.lower import lower_read
 from omnigraph.plan.query_plan import MutationPlan, Parameter, QueryPlan, ReadPlan
 from omnigraph.plan.rewrite_rules import rewrite
-from omnigraph.plan.type_check_context import BindingScope, TypeCheckContext
+from omnigraph.plan.type_check_context import TypeCheckContext
 from omnigraph.types import PropertyType, Scalar
 
 RESERVED_PARAMETER = "__nanograph_now"
@@ -24,11 +26,16 @@ MAX_MATCH_SIZE = 250
 MAX_RESULT_SIZE = 1000
 """Columns and sort keys of one query."""
 
+MAX_COMPUTED_SIZE = 1000
+"""Operators, arguments and branches of the computed values of one query."""
+
 
 def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan | None:
     """Return the plan of a query, or None when the report has errors."""
     before = len(report.errors)
-    context = TypeCheckContext(catalog, report, _check_parameters(query, report))
+    context = TypeCheckContext(
+        catalog, report, _check_parameters(query, report), is_anonymous=query.is_anonymous
+    )
     facts: dict[str, Any] = {
         "name": query.name.text,
         "parameters": tuple(Parameter(name, type_) for name, type_ in context.parameters.items()),
@@ -41,12 +48,13 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -
         return MutationPlan(**facts, statements=statements)
     if _is_too_large(query.body, report):
         return None
-    scope = BindingScope()
-    pattern = check_match(query.body.clauses, scope, context)
-    result = check_result(query.body, scope, context)
+    match = check_whole_match(query.body, context)
+    if len(report.errors) > before and not match.scope.bindings:
+        return None
+    result = check_result(query.body, match.scope, context)
     if len(report.errors) > before or report.full:
         return None
-    if not pattern.declared and not pattern.steps:
+    if not any(pattern.declared or pattern.steps for pattern in match.patterns):
         report.add(
             Code.UNBOUND_VARIABLE,
             "the match binds nothing",
@@ -54,7 +62,9 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -
             hint="bind a node: `$x: Type`",
         )
         return None
-    return ReadPlan(**facts, root=rewrite(lower_read(pattern, result)), columns=result.columns)
+    return ReadPlan(
+        **facts, root=rewrite(lower_read(match.patterns, result)), columns=result.columns
+    )
 
 
 def plan_query(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan:
@@ -77,18 +87,33 @@ def _is_too_large(body: qt.ReadBody, report: DiagnosticReport) -> bool:
         message = f"the result has more than {MAX_RESULT_SIZE} columns and sort keys"
         report.add(Code.QUERY_TOO_DEEP, message, return_span)
         return True
+    if _computed_size((body.clauses, body.projections, body.orderings)) > MAX_COMPUTED_SIZE:
+        message = f"the values computed have more than {MAX_COMPUTED_SIZE} parts"
+        report.add(Code.QUERY_TOO_DEEP, message, match_span.to(return_span))
+        return True
     return False
 
 
+def _computed_size(node: object) -> int:
+    """Count the operators, arguments and branches below a node of a syntax tree."""
+    if isinstance(node, tuple):
+        return sum(map(_computed_size, node))
+    if isinstance(node, qt.ListLiteral) or not is_dataclass(node):
+        return 0
+    own = len(node.arguments) if isinstance(node, qt.CallExpression) else 0
+    own += isinstance(node, qt.ArithmeticExpression | qt.CaseBranch)
+    return own + sum(_computed_size(getattr(node, field.name)) for field in fields(node))
+
+
 def _match_size(clauses: Iterable[qt.MatchClause]) -> int:
-    """Count the parts of a match that become operators or filters, negations included."""
+    """Count the parts of a match that become operators or filters, those of blocks included."""
     total = 0
     for clause in clauses:
         match clause:
             case qt.BindingClause(matches=matches):
                 total += 1 + len(matches)
-            case qt.NegationClause(clauses=inner):
-                total += 1 + _match_size(inner)
+            case qt.NegationClause() | qt.ExistsClause() | qt.OptionalClause():
+                total += 1 + _match_size(clause.clauses)
             case qt.FilterClause(condition=condition):
                 total += _count_conditions(condition)
             case qt.TraversalClause():

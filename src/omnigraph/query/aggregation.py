@@ -18,6 +18,7 @@ from omnigraph.query.exact_integers import MAX_I64, as_floats, max_magnitude, su
 from omnigraph.query.expressions import Evaluator
 from omnigraph.query.frame import Frame
 from omnigraph.query.limits import QueryLimit
+from omnigraph.query.sorting import sort_indices
 from omnigraph.storage.columns import Positions
 from omnigraph.types.arrow import arrow_type
 
@@ -107,7 +108,7 @@ def is_never_null(expression: Expression) -> bool:
 
 def _group_key_codes(key: Expression, frame: Frame, evaluator: Evaluator) -> Positions:
     """Return numbers that are equal where the values of a group key are."""
-    if isinstance(key, PropertyRef) and frame.rows:
+    if isinstance(key, PropertyRef) and frame.rows and key.variable not in evaluator.indirect:
         table = evaluator.tables[key.variable]
         if frame.rows * _WHOLE_COLUMN_RATIO > table.rows:
             return table.codes(key.property, value_codes)[frame.positions[key.variable]]
@@ -151,6 +152,23 @@ def minimum(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Gr
 def maximum(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping) -> pa.Array:
     """Return the largest value of each group."""
     return _extreme("max", call, evaluator.column(call.arguments[0], frame), grouping)
+
+
+def collect(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping) -> pa.Array:
+    """Return the values of each group that are not null, in order."""
+    groups, size = grouping
+    values = evaluator.column(call.arguments[0], frame)
+    there = np.flatnonzero(np.asarray(values.is_valid()))
+    values, groups = values.take(pa.array(there)), groups[there]
+    if call.distinct:
+        _, first = group_codes((groups, value_codes(values)), len(groups))
+        values, groups = values.take(pa.array(first)), groups[first]
+    order = sort_indices([(pa.array(groups), False), (values, False)], len(groups))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=size))])
+    items = values.take(pa.array(order))
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), items, type=arrow_type(call.type)
+    )
 
 
 def _extreme(name: str, call: FunctionCall, values: pa.Array, grouping: Grouping) -> pa.Array:

@@ -81,12 +81,18 @@ def estimate_rows(operator: op.PlanOperator, snapshot: Snapshot) -> float:
         case op.SemiJoin(input=source):
             nodes = _row_count(snapshot, TypeKind.NODE, operator.variables[operator.dst].type_name)
             return estimate_rows(source, snapshot) * min(1.0, _fan_out(operator, snapshot) / nodes)
+        case op.Union(inputs=inputs):
+            return sum(estimate_rows(source, snapshot) for source in inputs)
         case op.Cross(left=left, right=right):
             return estimate_rows(left, snapshot) * estimate_rows(right, snapshot)
         case op.Filter(input=source, predicate=predicate):
             return estimate_rows(source, snapshot) * _selectivity((predicate,))
         case op.AntiJoin(input=source):
             return estimate_rows(source, snapshot) * (1 - DEFAULT_SELECTIVITY)
+        case op.ExistsJoin(input=source):
+            return estimate_rows(source, snapshot) * DEFAULT_SELECTIVITY
+        case op.OptionalJoin(input=source, inner=inner):
+            return estimate_rows(source, snapshot) * max(1.0, estimate_rows(inner, snapshot))
         case op.SliceRows(input=source) | op.SliceColumns(input=source):
             rows = estimate_rows(source, snapshot)
             return min(rows, operator.limit) if isinstance(operator.limit, int) else rows

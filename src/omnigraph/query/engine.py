@@ -17,7 +17,13 @@ from omnigraph.errors import InvalidInput
 from omnigraph.plan import ReadPlan, bind_parameters, compile_query
 from omnigraph.plan import operators as op
 from omnigraph.plan.explain import explain
-from omnigraph.plan.expressions import Expression, FunctionCall, is_call, property_refs
+from omnigraph.plan.expressions import (
+    Expression,
+    FunctionCall,
+    is_call,
+    is_row_value,
+    property_refs,
+)
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.policy.permissions import TypeScope
 from omnigraph.query.aggregation import compute_aggregates, group_rows, is_never_null
@@ -234,9 +240,7 @@ class _ResultColumns:
         match operator:
             case op.Project(input=rows, columns=columns):
                 self._fuse(rows, columns)
-                weigh = distinct and all(
-                    _is_not_function_call(column.expression) for column in columns
-                )
+                weigh = distinct and all(is_row_value(column.expression) for column in columns)
                 frame = self.execution.rows(rows, _variables(columns), weigh=weigh)
                 self._check_size("Project", columns, frame)
                 return self._project(columns, frame) if distinct else self._chunks(columns, frame)
@@ -289,7 +293,7 @@ class _ResultColumns:
     def _chunks(self, columns: tuple[op.OutputColumn, ...], frame: Frame) -> dict[str, pa.Array]:
         """Return columns that nothing looks at any more, made in steps where they are long."""
         references = (ref for column in columns for ref in property_refs(column.expression))
-        is_plain = all(_is_not_function_call(column.expression) for column in columns)
+        is_plain = all(is_row_value(column.expression) for column in columns)
         if (
             frame.rows <= STEP_ROWS
             or not is_plain
@@ -310,9 +314,7 @@ class _ResultColumns:
         if frame.rows <= STREAM_BATCH_ROWS:
             return
         some, evaluator = frame.take(np.arange(STREAM_BATCH_ROWS)), self.execution.evaluator
-        plain = [
-            column.expression for column in columns if _is_not_function_call(column.expression)
-        ]
+        plain = [column.expression for column in columns if is_row_value(column.expression)]
         evaluator.fetch(plain, some)
         size = sum(evaluator.column(expression, some).nbytes for expression in plain)
         self.execution.budget.check_bytes(operator, size * frame.rows // STREAM_BATCH_ROWS)
@@ -341,10 +343,6 @@ def _ranking_columns(operator: op.ResultOperator) -> set[str]:
 
 def _variables(columns: tuple[op.OutputColumn, ...]) -> set[str]:
     return {ref.variable for column in columns for ref in property_refs(column.expression)}
-
-
-def _is_not_function_call(expression: Expression) -> bool:
-    return not isinstance(expression, FunctionCall)
 
 
 def _counts_rows(call: Expression) -> bool:

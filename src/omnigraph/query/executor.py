@@ -7,7 +7,7 @@ variables that are no longer needed are dropped early.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -17,12 +17,10 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
-    And,
     Binding,
     Direction,
-    Or,
     Predicate,
-    PredicateCall,
+    has_predicate_call,
     predicate_refs,
     predicate_variables,
     property_refs,
@@ -32,11 +30,12 @@ from omnigraph.query.comparison import Mask
 from omnigraph.query.exact_integers import exact_sum
 from omnigraph.query.expansion import EdgeExpansion, ExpandMode
 from omnigraph.query.expressions import Constants, Evaluator
-from omnigraph.query.frame import OUTER_ROW, Frame
+from omnigraph.query.frame import NO_ENTITY, OUTER_ROW, Frame
 from omnigraph.query.limits import QueryBudget, chunk_slices
 from omnigraph.query.pushdown import key_lookup, scan_filter
 from omnigraph.query.sorting import sort_rows
 from omnigraph.query.topology import TopologyCache
+from omnigraph.storage.columns import Positions
 
 DENSE_NODE_RATIO = 8
 """Share of nodes from which on all edges are followed at once."""
@@ -92,7 +91,7 @@ class Execution:
         With `most`, a sort may leave out rows after that number.
         """
         if isinstance(operator, op.OuterRow):
-            assert self.outer is not None, "a negation starts from the rows it is asked about"
+            assert self.outer is not None, "a block starts from the rows it is asked about"
             return self.outer
         self.budget.check(type(operator).__name__)
         begun = self.now()
@@ -105,14 +104,18 @@ class Execution:
                 frame = self._close(operator, needed, weigh=weigh)
             case op.Cross():
                 frame = self._cross(operator, needed)
+            case op.Union():
+                frame = self._union(operator, needed)
             case op.Filter(input=source, predicate=predicate):
                 used = needed | predicate_variables(predicate)
-                if isinstance(source, op.Cross) and not _has_text_search(predicate):
+                if isinstance(source, op.Cross) and not has_predicate_call(predicate):
                     frame = self._filtered_cross(source, used, predicate)
                 else:
                     frame = self._filtered(self.rows(source, used, weigh=weigh), (predicate,))
-            case op.AntiJoin():
-                frame = self._anti_join(operator, needed, weigh=weigh)
+            case op.AntiJoin() | op.ExistsJoin():
+                frame = self._tested(operator, needed, weigh=weigh)
+            case op.OptionalJoin():
+                frame = self._optional(operator, needed, weigh=weigh)
             case op.SortRows():
                 frame = self._sort(operator, needed, most)
             case op.SliceRows():
@@ -144,7 +147,7 @@ class Execution:
     def bind(self, binding: Binding) -> TypeTable:
         """Return the table of a variable, and remember it for expressions."""
         table = self.tables.get(binding.name)
-        if table is None:
+        if table is None or table.type.name != binding.type_name:
             table = self.store.table(self.snapshot, TypeKind(binding.kind), binding.type_name)
             self.tables[binding.name] = table
         return table
@@ -170,7 +173,8 @@ class Execution:
     def _mask(self, predicate: Predicate, frame: Frame) -> Mask:
         """Return for which rows a predicate holds, looking at the clock where that takes steps."""
         at_hand = self.evaluator.is_at_hand(predicate_refs(predicate))
-        if frame.rows <= STEP_ROWS or _has_text_search(predicate) or not at_hand:
+        # Texts are searched for all rows at once.
+        if frame.rows <= STEP_ROWS or has_predicate_call(predicate) or not at_hand:
             return self.evaluator.mask(predicate, frame)
         mask = np.empty(frame.rows, np.bool_)
         for part in chunk_slices(frame.rows, STEP_ROWS):
@@ -181,6 +185,7 @@ class Execution:
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
         self.bind(expand.dst)
         source = self.rows(expand.input, needed | {expand.src}, weigh=weigh)
+        source = self._with_entities(source, expand.src)
         expansion = self.expansion(expand.edge, expand.direction)
         self.used_expansions[id(expand)] = expansion.used
         starts = source.positions[expand.src]
@@ -223,6 +228,7 @@ class Execution:
         if counted is not None:
             return counted
         source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
+        source = self._with_entities(source, close.src, close.dst)
         expansion = self.expansion(close.edge, close.direction)
         self.used_expansions[id(close)] = expansion.used
         here, there = source.positions[close.src], source.positions[close.dst]
@@ -253,6 +259,7 @@ class Execution:
             return None
         self.bind(step.dst)
         source = self.rows(step.input, needed | {step.src, other}, weigh=True)
+        source = self._with_entities(source, step.src, other)
         expansion, back = (
             self.expansion(step.edge, step.direction),
             self.expansion(close.edge, direction),
@@ -302,6 +309,25 @@ class Execution:
         self.note(cross, total, begun)
         return Frame.joined(frames)
 
+    def _union(self, union: op.Union, needed: set[str]) -> Frame:
+        """Return the rows of all inputs; positions count on from the table of one to the next."""
+        frames: list[Frame] = []
+        tables: dict[str, dict[str, TypeTable]] = {name: {} for name in union.polymorphic}
+        for source in union.inputs:
+            self.evaluator.unions.clear()
+            frame = self.rows(source, needed)
+            shifted = dict(frame.positions)
+            for name, known in tables.items():
+                table = self.bind(source.variables[name])
+                known.setdefault(table.type.name, table)
+                if name in shifted:
+                    shifted[name] = _shifted(shifted[name], known, table.type.name)
+            frames.append(Frame(frame.rows, shifted))
+            self.budget.check("Union", sum(f.rows for f in frames), len(shifted))
+        self.evaluator.indirect.update(tables)
+        self.evaluator.unions.update({n: list(known.values()) for n, known in tables.items()})
+        return Frame.joined(frames)
+
     def _sort(self, sort: op.SortRows, needed: set[str], most: int | None) -> Frame:
         named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
         source = self.rows(sort.input, needed | named | set(sort.tie_break))
@@ -331,20 +357,57 @@ class Execution:
         del self.scanned[id(scan)]
         return Frame.joined(frames)
 
-    # --- negation ------------------------------------------------------------------------------
+    # --- blocks --------------------------------------------------------------------------------
 
-    def _anti_join(self, anti: op.AntiJoin, needed: set[str], *, weigh: bool) -> Frame:
-        used = _used_variables(anti.inner) & set(op.outer_variables(anti.inner))
-        source = self.rows(anti.input, needed | used, weigh=weigh)
+    def _with_entities(self, frame: Frame, *names: str) -> Frame:
+        """Return the rows that have entities for variables; nothing leads on from others."""
+        for name in self.evaluator.indirect.intersection(names):
+            frame = frame.take(frame.positions[name] != NO_ENTITY)
+        return frame
+
+    def _tested(self, test: op.AntiJoin | op.ExistsJoin, needed: set[str], *, weigh: bool) -> Frame:
+        """Keep rows for which a block finds nothing, or for which it finds something."""
+        used = _outer_variables_used(test.inner)
+        source = self.rows(test.input, needed | used, weigh=weigh)
         if not source.rows:
             return source
-        numbered = source.only(used).with_columns({OUTER_ROW: np.arange(source.rows)})
-        outer = Frame(numbered.rows, numbered.positions)
-        inner = replace(self, outer=outer, scanned={}, used_expansions={})
-        matches = inner.rows(anti.inner, set(), weigh=True)
-        kept = np.ones(source.rows, np.bool_)
-        kept[matches.positions[OUTER_ROW]] = False
-        return source.take(kept)
+        matches = self._matches(test.inner, source.only(used), set(), weigh=True)
+        found = np.zeros(source.rows, np.bool_)
+        found[matches.positions[OUTER_ROW]] = True
+        return source.take(found if isinstance(test, op.ExistsJoin) else ~found)
+
+    def _optional(self, join: op.OptionalJoin, needed: set[str], *, weigh: bool) -> Frame:
+        """Extend each row by what a block finds for it; one it finds nothing for stays."""
+        used = _outer_variables_used(join.inner)
+        source = self.rows(join.input, needed | used, weigh=weigh)
+        new = [binding.name for binding in join.new_bindings if binding.name in needed]
+        matches = self._matches(join.inner, source.only(used), set(new), weigh=False)
+        self.evaluator.indirect.update(binding.name for binding in join.new_bindings)
+        owners = matches.positions[OUTER_ROW]
+        alone = np.setdiff1d(np.arange(source.rows), owners)
+        rows = np.concatenate([owners, alone])
+        self.budget.check("OptionalJoin", len(rows), len(source.positions) + len(new))
+        nobody = np.full(len(alone), NO_ENTITY)
+        columns = {name: np.concatenate([matches.positions[name], nobody]) for name in new}
+        order = np.argsort(rows, kind="stable")
+        return source.take(rows).with_columns(columns).take(order)
+
+    def _matches(
+        self, inner: op.RowOperator, outer: Frame, needed: set[str], *, weigh: bool
+    ) -> Frame:
+        """Return what a block finds, with the number of the outer row."""
+        numbered = outer.with_columns({OUTER_ROW: np.arange(outer.rows)})
+        block = replace(
+            self, outer=Frame(outer.rows, numbered.positions), scanned={}, used_expansions={}
+        )
+        return block.rows(inner, needed, weigh=weigh)
+
+
+def _shifted(positions: Positions, tables: Mapping[str, TypeTable], name: str) -> Positions:
+    """Return positions that count on from the tables before; no entity stays none."""
+    names = list(tables)
+    start = sum(tables[other].rows for other in names[: names.index(name)])
+    return np.where(positions == NO_ENTITY, NO_ENTITY, positions + start)
 
 
 def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
@@ -353,26 +416,27 @@ def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
     return left.take(ours).with_columns(right.take(theirs).positions)
 
 
-def _has_text_search(predicate: Predicate) -> bool:
-    """Return whether a predicate searches texts, which is done for all rows at once."""
-    match predicate:
-        case PredicateCall():
-            return True
-        case And(parts=parts) | Or(parts=parts):
-            return any(map(_has_text_search, parts))
-        case _:
-            return False
-
-
 def _source_scan(operator: op.RowOperator) -> op.Scan | None:
     """Return the scan all rows come from, if each is looked at for itself."""
     match operator:
         case op.Scan():
             return operator
-        case op.Expand() | op.SemiJoin() | op.Filter() | op.AntiJoin():
+        case (
+            op.Expand()
+            | op.SemiJoin()
+            | op.Filter()
+            | op.AntiJoin()
+            | op.ExistsJoin()
+            | op.OptionalJoin()
+        ):
             return _source_scan(operator.input)
         case _:
             return None
+
+
+def _outer_variables_used(inner: op.RowOperator) -> set[str]:
+    """Return the variables of the enclosing rows that the pattern of a block looks at."""
+    return _used_variables(inner) & set(op.outer_variables(inner))
 
 
 def _used_variables(operator: op.PlanOperator) -> set[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
     And,
+    Case,
     Compare,
     Constant,
     EdgePath,
@@ -29,15 +30,16 @@ from omnigraph.plan.expressions import (
     Predicate,
     PredicateCall,
     PropertyRef,
+    is_constant,
     property_refs,
 )
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.column_cache import TypeTable
 from omnigraph.query.comparison import Mask, Operand, compare, repeat_scalar, to_mask
-from omnigraph.query.frame import Frame
+from omnigraph.query.frame import NO_ENTITY, Frame
 from omnigraph.storage.columns import Positions
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.arrow import to_column
+from omnigraph.types.arrow import arrow_type, to_column
 
 # ----------------------------------------------------------------------
 # Constants of a query: literals, parameters, and the time of the query.
@@ -59,7 +61,7 @@ class Constants:
                 return value
             case ParameterRef(name=name):
                 return self.parameters.get(name)
-            case FunctionCall(function=function) if function.kind is FunctionKind.SCALAR:
+            case FunctionCall(function=function) if function.kind is FunctionKind.CONSTANT:
                 return function.local.load()(self)
             case _:
                 raise AssertionError("only constants are the same for each row")
@@ -134,6 +136,11 @@ class Evaluator(Constants):
     tables: Mapping[str, TypeTable]
     search: SearchFunctions
     paths: PathFunctions | None = None
+    indirect: set[str] = field(default_factory=set)
+    """Variables whose positions are not all in one table: a row may have no entity for them, at
+    position `NO_ENTITY`, or one of several types."""
+    unions: dict[str, Sequence[TypeTable]] = field(default_factory=dict)
+    """The tables of a variable of several types; a position counts on from one to the next."""
     _fetched: dict[tuple[str, str], tuple[Positions, pa.Array]] = field(default_factory=dict)
 
     # --- expressions ---------------------------------------------------------------------------
@@ -151,7 +158,7 @@ class Evaluator(Constants):
                 properties.setdefault(ref.variable, {})[ref.property] = None
         self._fetched.clear()
         for variable, names in properties.items():
-            if len(names) > 1:
+            if len(names) > 1 and variable not in self.indirect:
                 positions = frame.positions[variable]
                 columns = self.tables[variable].read_columns(list(names), positions)
                 for name, column in columns.items():
@@ -159,7 +166,11 @@ class Evaluator(Constants):
 
     def is_at_hand(self, references: Iterable[PropertyRef]) -> bool:
         """Return whether properties are in memory, so that asking often costs no more."""
-        return all(self.tables[ref.variable].has(ref.property) for ref in references)
+        return all(
+            table.has(ref.property)
+            for ref in references
+            for table in self.unions.get(ref.variable, (self.tables[ref.variable],))
+        )
 
     def operand(self, expression: Expression, frame: Frame) -> Operand:
         """Return the value of an expression, once if it is the same for each row."""
@@ -168,11 +179,15 @@ class Evaluator(Constants):
                 positions, column = self._fetched.get((variable, name), (None, None))
                 if column is not None and positions is frame.positions[variable]:
                     return column
-                return self.tables[variable].values(name, frame.positions[variable])
+                return self.values(variable, name, frame.positions[variable])
             case Constant() | ParameterRef():
                 return self._scalar(expression)
+            case Case():
+                return self._computed(expression, frame)
             case FunctionCall(function=function):
                 if function.kind is FunctionKind.SCALAR:
+                    return self._computed(expression, frame)
+                if function.kind is FunctionKind.CONSTANT:
                     return to_column([self.value(expression)], expression.type)[0]
                 if function.kind is FunctionKind.PATH:
                     assert self.paths is not None, "a query has something that finds paths"
@@ -180,6 +195,43 @@ class Evaluator(Constants):
                 return self.search.column(expression, frame, self)
             case EdgePath():
                 raise AssertionError("a way along edges has no value")
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def values(self, variable: str, name: str, positions: Positions) -> pa.Array:
+        """Return a property of entities; null where there is no entity."""
+        if variable not in self.indirect:
+            return self.tables[variable].values(name, positions)
+        start, places, columns = 0, list[Positions](), list[pa.Array]()
+        for table in self.unions.get(variable, (self.tables[variable],)):
+            inside = np.flatnonzero((positions >= start) & (positions < start + table.rows))
+            if len(inside) or not columns:
+                places.append(inside)
+                columns.append(table.values(name, positions[inside] - start))
+            start += table.rows
+        found = np.concatenate(places)
+        order = np.full(len(positions), NO_ENTITY)
+        order[found] = np.arange(len(found))
+        type_ = columns[0].type
+        whole = pa.concat_arrays([column.cast(type_) for column in columns])
+        return whole.take(pa.array(order, mask=order == NO_ENTITY))
+
+    def _computed(self, expression: FunctionCall | Case, frame: Frame) -> Operand:
+        """Compute a value for each row, once if it is the same for all; of no rows, nothing."""
+        if not frame.rows:
+            return pa.nulls(0, arrow_type(expression.type))
+        if frame is not _ONE_ROW and not any(property_refs(expression)):
+            return self.column(expression, _ONE_ROW)[0]
+        if isinstance(expression, FunctionCall):
+            operand: Operand = expression.function.local.load()(expression, frame, self)
+            return operand
+        choice = RowChoice(frame, expression.type)
+        for condition, value in expression.branches:
+            if choice.left.rows:
+                choice.take(self.mask(condition, choice.left), value, self)
+        if choice.left.rows and expression.otherwise is not None:
+            choice.take(np.ones(choice.left.rows, np.bool_), expression.otherwise, self)
+        return choice.column()
 
     def _beside(self, expression: Expression, other: Expression, frame: Frame) -> Operand:
         if not isinstance(expression, Constant):
@@ -242,7 +294,7 @@ class Evaluator(Constants):
         return mask
 
     def _is_in(self, operand: Expression, choices: Expression, frame: Frame) -> Mask:
-        if isinstance(choices, PropertyRef):
+        if not is_constant(choices):
             lists, needle = self.operand(choices, frame), self._beside(operand, choices, frame)
             return self._has_element(lists, needle, frame)
         values = self.value_beside(choices, operand)
@@ -259,6 +311,66 @@ class Evaluator(Constants):
                 column, ComparisonOperator.EQ, _in_list_scalar(value, element), frame.rows
             )
         return mask
+
+
+_ONE_ROW = Frame(1)
+"""The row that values are computed for which are the same for each row."""
+
+
+class RowChoice:
+    """A column of which each row takes its value from one of several expressions.
+
+    An expression is computed for the rows that take it, so that it cannot fail for others.
+    """
+
+    def __init__(self, frame: Frame, type_: PropertyType) -> None:
+        self.left = frame
+        """The rows that have no value yet."""
+        self.type = type_
+        self._rows = frame.rows
+        self._numbers = np.arange(frame.rows)
+        self._places: list[Positions] = []
+        self._columns: list[pa.Array] = []
+
+    def take(self, chosen: Mask, value: Expression, evaluator: Evaluator) -> None:
+        """Give the chosen ones of the rows that are left the value of an expression."""
+        if chosen.any():
+            self.put(chosen, evaluator.column(value, self.left.take(chosen)))
+
+    def put(self, chosen: Mask, column: pa.Array) -> None:
+        """Give the chosen ones of the rows that are left these values."""
+        self._places.append(self._numbers[chosen])
+        self._columns.append(to_common_type(column, self.type))
+        self._numbers, self.left = self._numbers[~chosen], self.left.take(~chosen)
+
+    def column(self) -> pa.Array:
+        """Return the values of all rows; those that are left have none."""
+        nulls = pa.nulls(len(self._numbers), arrow_type(self.type))
+        order = np.empty(self._rows, np.int64)
+        order[np.concatenate([*self._places, self._numbers])] = np.arange(self._rows)
+        return pa.concat_arrays([*self._columns, nulls]).take(pa.array(order))
+
+
+def to_common_type(column: pa.Array, type_: PropertyType) -> pa.Array:
+    """Return values of the same kind in a type that holds them; refuse integers beyond it."""
+    wanted = arrow_type(type_)
+    if column.type == wanted:
+        return column
+    try:
+        return pc.cast(column, wanted, safe=type_.spec.integer)
+    except pa.ArrowInvalid as error:
+        raise number_overflow() from error
+
+
+def number_overflow() -> InvalidInput:
+    """Return the error of a computed number that its type does not hold."""
+    return InvalidInput(NUMBER_OVERFLOW, code="query_number_overflow")
+
+
+NUMBER_OVERFLOW = (
+    "a computed number is outside the range of its type: integers are computed as I64, "
+    "other numbers as F64; exclude such values, or compute with a decimal number"
+)
 
 
 def _in_list_scalar(value: Any, type_: PropertyType) -> pa.Scalar:  # noqa: ANN401 - of the type

@@ -12,7 +12,11 @@ from omnigraph.query.exact_integers import Weights, exact_product, sum_by_group
 from omnigraph.storage.columns import Positions
 
 OUTER_ROW = "#row"
-"""The column that remembers which outer row a row of a negation belongs to."""
+"""The column that remembers which outer row a row of a block belongs to."""
+
+
+NO_ENTITY = -1
+"""The position in a row that has no entity for an optional variable."""
 
 
 @dataclass(frozen=True, slots=True)

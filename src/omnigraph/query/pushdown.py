@@ -12,13 +12,11 @@ import pyarrow as pa
 from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan.expressions import (
     Compare,
-    Expression,
-    FunctionCall,
     IsIn,
     Predicate,
     PropertyRef,
+    is_constant,
 )
-from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.column_cache import TypeTable
 from omnigraph.query.expressions import Evaluator
 from omnigraph.storage.row_lookup import sql_literals
@@ -78,7 +76,7 @@ def _key_member(
     match predicate:
         case Compare(
             left=PropertyRef(property=name, type=type_), operator=ComparisonOperator.EQ, right=right
-        ) if name in table.members and _is_constant(right):
+        ) if name in table.members and is_constant(right):
             value = evaluator.value(right)
             is_exact = isinstance(value, str) if type_.text else type(value) is int
             return (
@@ -93,23 +91,17 @@ def _filter_sql(predicate: Predicate, table: TypeTable, evaluator: Evaluator) ->
         case Compare(
             left=PropertyRef(property=name, type=type_) as left, operator=operator, right=right
         ):
-            if operator not in _PUSHABLE_OPERATORS or not _is_constant(right) or table.has(name):
+            if operator not in _PUSHABLE_OPERATORS or not is_constant(right) or table.has(name):
                 return None
             literals = exact_literals([evaluator.value_beside(right, left)], type_)
             return literals and f"`{name}` {operator} {literals}"
         case IsIn(operand=PropertyRef(property=name, type=type_) as operand, choices=choices):
-            if table.has(name) or isinstance(choices, PropertyRef):
+            if table.has(name) or not is_constant(choices):
                 return None
             literals = exact_literals(evaluator.value_beside(choices, operand) or [], type_)
             return literals and f"`{name}` IN ({literals})"
         case _:
             return None
-
-
-def _is_constant(expression: Expression) -> bool:
-    if isinstance(expression, FunctionCall):
-        return expression.function.kind is FunctionKind.SCALAR
-    return not isinstance(expression, PropertyRef)
 
 
 def exact_literals(values: Sequence[object], type_: PropertyType) -> str | None:

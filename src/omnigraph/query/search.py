@@ -22,7 +22,7 @@ from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.bm25 import DEFAULT_EDITS, TextIndex
 from omnigraph.query.column_cache import SPARSE_RATIO, ColumnCache, TypeTable
 from omnigraph.query.expressions import Evaluator
-from omnigraph.query.frame import Frame
+from omnigraph.query.frame import NO_ENTITY, Frame
 from omnigraph.query.ranking import (
     RRF_K,
     FusedRanking,
@@ -33,6 +33,7 @@ from omnigraph.query.ranking import (
     fuse_top_ranks,
     id_sort_ranks,
 )
+from omnigraph.query.sorting import dense_ranks
 from omnigraph.query.text_index_cache import TextIndexCache
 from omnigraph.query.vector_search import NearestVectors, distances, to_matrix, top_k_candidates
 from omnigraph.storage.columns import Positions
@@ -178,10 +179,19 @@ class Ranking(ABC):
         positions, tables = self.frame.positions, self.evaluator.tables
         named = sorted(name for name in positions if name in tables)
         ties = [
-            id_sort_ranks(self.search.store, tables[name], positions[name][rows])
+            self._id_ranks(name, tables[name], positions[name][rows])
             for name in dict.fromkeys([self.variable, *named])
         ]
         return rows[np.lexsort([*reversed(ties), best])]
+
+    def _id_ranks(self, name: str, table: TypeTable, positions: Positions) -> Positions:
+        """Return the places of ids among all; no entity comes before all."""
+        if name in self.evaluator.unions:
+            return dense_ranks(self.evaluator.values(name, "id", positions))
+        ranks = np.full(len(positions), NO_ENTITY)
+        there = positions != NO_ENTITY
+        ranks[there] = id_sort_ranks(self.search.store, table, positions[there])
+        return ranks
 
     def best_in_order(self, count: int) -> Positions | None:
         """Return the rows of `best` in order; None where these are all rows."""

@@ -265,6 +265,8 @@ def _property_key(variable: str, name: str, frame: Frame, evaluator: Evaluator) 
     Where many rows are of few entities, their places among all entities are compared instead.
     """
     table, positions = evaluator.tables[variable], frame.positions[variable]
+    if variable in evaluator.indirect:
+        return column_values(evaluator.values(variable, name, positions))
     if frame.rows <= SORT_RUN_ROWS or frame.rows * SPARSE_RATIO <= table.rows:
         return column_values(table.values(name, positions))
     if table.rows <= RANK_ROWS and table.rows * TOP_K_RATIO <= frame.rows:

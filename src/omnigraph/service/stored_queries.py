@@ -12,7 +12,7 @@ from msgspec import UNSET
 from omnigraph.catalog import Catalog
 from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.lang import Code, QueryError, report_for_text
-from omnigraph.lang.query_parser import read_queries
+from omnigraph.lang.query_parser import read_named_queries
 from omnigraph.plan import MutationPlan, compile_query
 from omnigraph.plan.query_plan import QueryPlan
 from omnigraph.service import wire
@@ -118,7 +118,7 @@ def read_query_files(folder: Path) -> list[StoredQueryFile]:
 
 def _query_names(text: StoredQueryFile) -> list[str]:
     report = report_for_text(text.text, text.label, Code.QUERY_UNREADABLE)
-    tree = read_queries(report)
+    tree = read_named_queries(report)
     if report.errors:
         raise QueryError(report.sorted())
     return [query.name.text for query in tree.queries]

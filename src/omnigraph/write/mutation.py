@@ -23,6 +23,7 @@ from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan import MutationPlan, bind_parameters, compile_query
 from omnigraph.plan.expressions import (
+    Case,
     Compare,
     Constant,
     EdgePath,
@@ -249,8 +250,8 @@ class MutationExecutor:
                 return self.parameters.get(name)
             case FunctionCall():
                 return self.now
-            case PropertyRef() | EdgePath():
-                raise AssertionError("the checker lets neither stand for a value here")
+            case PropertyRef() | EdgePath() | Case():
+                raise AssertionError("the checker lets none stand for a value here")
             case _ as unreachable:
                 assert_never(unreachable)
 

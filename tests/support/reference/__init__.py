@@ -12,10 +12,28 @@ from typing import Any
 
 from omnigraph.lang import parse_queries
 from omnigraph.plan import ReadPlan, bind_parameters, compile_query
-from tests.support.reference.model import Answer, Edge, Inexact, PlainGraph, RefusedError, World
+from tests.support.reference.model import (
+    Answer,
+    Edge,
+    Inexact,
+    OutOfRangeError,
+    PlainGraph,
+    RefusedError,
+    World,
+)
 from tests.support.reference.result import interpret
 
-__all__ = ["Answer", "Edge", "Inexact", "PlainGraph", "RefusedError", "World", "ask", "interpret"]
+__all__ = [
+    "Answer",
+    "Edge",
+    "Inexact",
+    "OutOfRangeError",
+    "PlainGraph",
+    "RefusedError",
+    "World",
+    "ask",
+    "interpret",
+]
 
 
 def ask(
@@ -26,5 +44,6 @@ def ask(
     assert isinstance(plan, ReadPlan)
     bound = bind_parameters(plan.parameters, params)
     declared = {parameter.name: bound[parameter.name] for parameter in plan.parameters}
+    types = {parameter.name: parameter.type for parameter in plan.parameters}
     query = next(q for q in parse_queries(source).queries if q.name.text == plan.name)
-    return interpret(query, replace(world, parameters=declared))
+    return interpret(query, replace(world, parameters=declared, parameter_types=types))

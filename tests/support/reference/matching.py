@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import assert_never, cast
 
 from omnigraph.catalog import EdgeType, NodeType
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.query_tree import ANONYMOUS, ComparisonOperator
+from omnigraph.lang.source import Name
 from tests.support.reference.model import Edge, Entity, Row, World
 from tests.support.reference.values import compare, holds, operands
 
 
 def match(clauses: Iterable[qt.MatchClause], rows: Iterable[Row], world: World) -> list[Row]:
     """Extend rows by what clauses bind, and keep those for which they hold."""
-    found = list(rows)
+    clauses, found = list(clauses), list(rows)
+    for variable, written in _interfaces(clauses, world).items():
+        nodes = world.catalog.nodes.values()
+        chosen = (node for node in nodes if written <= {node.name, *node.interfaces})
+        parts = (match(_with_type(clauses, variable, n.name), found, world) for n in chosen)
+        return [row for part in parts for row in part]
     types: dict[str, NodeType | EdgeType] = {}
     for row in found:
         types = {name: entity.type for name, entity in row.items()}
@@ -31,10 +38,68 @@ def match(clauses: Iterable[qt.MatchClause], rows: Iterable[Row], world: World) 
                 found = [row for row in found if holds(condition, row, world)]
             case qt.NegationClause(clauses=inner):
                 found = [row for row in found if not match(inner, [row], world)]
+            case qt.ExistsClause(clauses=inner):
+                found = [row for row in found if match(inner, [row], world)]
+            case qt.OptionalClause(clauses=inner):
+                introduced = _introduced(inner, types, world)
+                nothing = {name: _no_entity(type_) for name, type_ in introduced.items()}
+                found = [
+                    new for row in found for new in match(inner, [row], world) or [row | nothing]
+                ]
+                types |= introduced
             case _ as unreachable:
                 assert_never(unreachable)
         types.pop(ANONYMOUS, None)
     return found
+
+
+def _interfaces(clauses: Sequence[qt.MatchClause], world: World) -> dict[str, set[str]]:
+    """Return what is written as types of variables that are bound to interfaces."""
+    found: dict[str, set[str]] = {}
+    for place, clause in enumerate(clauses):
+        if isinstance(clause, qt.BindingClause):
+            found.setdefault(_key(clause, place), set()).add(clause.type_name.text)
+    return {name: types for name, types in found.items() if not types <= {*world.catalog.nodes}}
+
+
+def _key(clause: qt.BindingClause, place: int) -> str:
+    name = clause.variable.name
+    return f"{name}{place}" if name == ANONYMOUS else name
+
+
+def _with_type(
+    clauses: Sequence[qt.MatchClause], variable: str, type_name: str
+) -> list[qt.MatchClause]:
+    return [
+        replace(clause, type_name=Name(type_name))
+        if isinstance(clause, qt.BindingClause) and _key(clause, place) == variable
+        else clause
+        for place, clause in enumerate(clauses)
+    ]
+
+
+def _introduced(
+    clauses: Iterable[qt.MatchClause], known: Mapping[str, NodeType | EdgeType], world: World
+) -> dict[str, NodeType | EdgeType]:
+    """Return the variables that clauses add to those that are known, with their types."""
+    types = dict(known)
+    for clause in clauses:
+        match clause:
+            case qt.BindingClause():
+                types.setdefault(clause.variable.name, world.catalog.nodes[clause.type_name.text])
+            case qt.TraversalClause():
+                types = _Walk(clause, types, world).types
+            case qt.OptionalClause(clauses=inner):
+                types |= _introduced(inner, types, world)
+            case _:
+                pass
+        types.pop(ANONYMOUS, None)
+    return {name: type_ for name, type_ in types.items() if name not in known}
+
+
+def _no_entity(type_: NodeType | EdgeType) -> Entity:
+    """Return what a variable stands for where there is no entity: its id is null."""
+    return Entity(type_, cast(str, None), {})
 
 
 def _with(row: Row, variable: qt.Variable | None, entity: Entity) -> Row:
@@ -79,6 +144,9 @@ class _Walk:
         self.backwards = not clause.undirected and self._is_backwards(known)
         ends = (edge.dst, edge.src) if self.backwards else (edge.src, edge.dst)
         self.left, self.right = (world.catalog.nodes[name] for name in ends)
+        sides = ((clause.src.name, self.left), (clause.dst.name, self.right))
+        # A type that stands for an interface may be none that the edge connects.
+        self.is_possible = all(known.get(name, type_) is type_ for name, type_ in sides)
         self.types = {**known}
         self.types.setdefault(clause.src.name, self.left)
         self.types.setdefault(clause.dst.name, self.right)
@@ -97,6 +165,8 @@ class _Walk:
     def extend(self, row: Row) -> Iterator[Row]:
         """Yield a row for each destination, or for each edge if that has a variable."""
         known = row.get(self.clause.src.name)
+        if not self.is_possible:
+            return
         for src in self.world.nodes(self.left) if known is None else [known]:
             started = _with(row, self.clause.src, src)
             wanted = started.get(self.clause.dst.name)

@@ -40,7 +40,7 @@ class Entity(NamedTuple):
     properties: Properties
 
 
-Row: TypeAlias = Mapping[str, Entity]
+Row: TypeAlias = dict[str, Entity]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,7 @@ class World:
     catalog: Catalog
     graph: PlainGraph
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameter_types: Mapping[str, PropertyType] = field(default_factory=dict)
     now: datetime = datetime(2024, 5, 1, 12, tzinfo=UTC)
     embed: Callable[[str, int], Sequence[float]] | None = None
 
@@ -85,6 +86,13 @@ class Inexact(float):
 
 class RefusedError(Exception):
     """A query that type-checks, but may not run with these parameters."""
+
+
+class OutOfRangeError(RefusedError):
+    """A computed number leaves its range.
+
+    An engine that does not need the row for the answer may give one.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from tests.support.reference.ranking import (
 )
 from tests.support.reference.values import shown, to_json, value
 
-AGGREGATES = ("count", "sum", "avg", "min", "max")
+AGGREGATES = ("count", "sum", "avg", "min", "max", "collect")
 
 
 class Key(NamedTuple):
@@ -211,6 +211,8 @@ def _aggregate(call: qt.CallExpression, found: Sequence[Any]) -> Any:
     values = [item for item in found if item is not None]
     if call.function.text == "count":
         return len({canonical([item]) for item in values} if call.distinct else values)
+    if call.function.text == "collect":
+        return sorted({canonical([i]): i for i in values}.values() if call.distinct else values)
     if not values:
         return None
     match call.function.text:
@@ -260,5 +262,9 @@ def _name(expr: qt.Expr) -> str:
             return name
         case qt.CallExpression(function=function, arguments=arguments):
             return _name(arguments[0]) if function.text in AGGREGATES else function.text
+        case qt.ArithmeticExpression():
+            return "expression"
+        case qt.CaseExpression():
+            return "case"
         case _:
             return "literal"

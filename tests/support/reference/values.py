@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from math import isfinite
 from typing import Any, assert_never
@@ -12,7 +12,7 @@ from typing import Any, assert_never
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.types import Scalar, parse_date, parse_datetime
-from tests.support.reference import text
+from tests.support.reference import computed, text
 from tests.support.reference.model import Row, World
 from tests.support.reference.paths import PATHS, path
 
@@ -40,15 +40,44 @@ def value(expr: qt.Expr, row: Row, world: World) -> Any:
                 return world.now
             if function.text in PATHS:
                 return path(expr, row, world)
+            if function.text == "coalesce":
+                return _first_present(arguments, row, world)
             given = [value(argument, row, world) for argument in arguments]
+            if function.text in computed.FUNCTIONS:
+                return computed.call(function.text, given)
             # Text or query is null: nothing is found.
             return None not in given and PREDICATES[function.text](*given)
+        case qt.ArithmeticExpression(left=left, operator=sign, right=right):
+            sides = value(left, row, world), value(right, row, world)
+            is_decimal = Scalar.F64 in computed.scalars(expr, row, world)
+            return computed.calculate(sign, *sides, decimal=is_decimal)
+        case qt.CaseExpression():
+            return _case(expr, row, world)
         case qt.AliasRef():
             raise AssertionError("an alias stands in `order` only")
         case qt.EdgePathExpression():
             raise AssertionError("a way along edges has no value")
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def _first_present(values: Sequence[qt.Expr], row: Row, world: World) -> Any:
+    scalar = computed.common(values, row, world)
+    for expr in values:
+        found = value(expr, row, world)
+        if found is not None:
+            return computed.converted(found, scalar)
+    return None
+
+
+def _case(case: qt.CaseExpression, row: Row, world: World) -> Any:
+    [scalar] = computed.scalars(case, row, world)
+    for branch in case.branches:
+        if holds(branch.condition, row, world):
+            return computed.converted(value(branch.value, row, world), scalar)
+    if case.otherwise is None:
+        return None
+    return computed.converted(value(case.otherwise, row, world), scalar)
 
 
 def shown(expr: qt.Expr, row: Row, world: World) -> Any:

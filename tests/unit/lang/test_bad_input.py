@@ -199,7 +199,7 @@ def test_a_schema_does_not_nest(text):
         ("node A {}\rnode B {}", []),
         ('node A { x: I32 @d("', ['1:20 string is not closed | close it with `"`']),
         ("node A { x: I32 } /*", ["1:19 comment is not closed | close it with `*/`"]),
-        ("node A { x: I32 } /", ["1:19 unexpected character `/`"]),
+        ("node A { x: I32 } /", ["1:19 expected `node`, `edge` or `interface` here, found `/`"]),
     ],
 )
 def test_odd_characters_are_reported_or_harmless(text, lines):

@@ -102,7 +102,7 @@ def test_a_header_holds_parameters_and_annotations():
         ("count(distinct $x)", CallExpression(Name("count"), (X,), distinct=True)),
         ("count(distinct)", CallExpression(Name("count"), (AliasRef("distinct"),))),
         ("f(distinct, 1)", CallExpression(Name("f"), (AliasRef("distinct"), ONE))),
-        ("f(distinct($x))", CallExpression(Name("f"), (CallExpression(Name("distinct"), (X,)),))),
+        ("f(distinct ($x))", CallExpression(Name("f"), (X,), distinct=True)),
         (
             "rrf (g($x.a), 1, 2)",
             CallExpression(Name("rrf"), (CallExpression(Name("g"), (XA,)), ONE, TWO)),

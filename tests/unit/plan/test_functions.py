@@ -5,6 +5,7 @@ import pytest
 from omnigraph.lang import Code
 from omnigraph.plan import FUNCTIONS, FunctionKind
 from omnigraph.plan.functions import FunctionArgumentKind
+from omnigraph.plan.result_types import ResultRule
 from omnigraph.types import PropertyType, Scalar
 
 every_function = pytest.mark.parametrize("spec", FUNCTIONS.values(), ids=FUNCTIONS)
@@ -40,8 +41,10 @@ def test_the_kind_decides_what_a_function_gives(spec):
             assert spec.result == PropertyType(Scalar.F64, nullable=True)
         case FunctionKind.AGGREGATE:
             assert len(spec.arguments) == 1
+        case FunctionKind.CONSTANT:
+            assert isinstance(spec.result, PropertyType)
         case FunctionKind.SCALAR:
-            assert spec.result is not None
+            assert isinstance(spec.result, ResultRule)
 
 
 @every_function
@@ -67,14 +70,18 @@ def test_search_functions_look_into_a_property_first(spec):
         ("count", "count(value)"),
         ("fuzzy", "fuzzy(property, query, [max_edits])"),
         ("rrf", "rrf(first, second, [k])"),
+        ("coalesce", "coalesce(value, …)"),
     ],
 )
 def test_a_signature_is_the_call_as_written(name, signature):
     assert FUNCTIONS[name].signature == signature
 
 
-def test_only_count_may_be_distinct():
-    assert [spec.name for spec in FUNCTIONS.values() if spec.allows_distinct] == ["count"]
+def test_only_count_and_collect_may_be_distinct():
+    assert [spec.name for spec in FUNCTIONS.values() if spec.allows_distinct] == [
+        "count",
+        "collect",
+    ]
 
 
 def test_rankings_that_need_a_limit_say_so_with_their_own_code():
@@ -84,4 +91,4 @@ def test_rankings_that_need_a_limit_say_so_with_their_own_code():
 
 def test_the_table_cannot_be_changed():
     with pytest.raises(TypeError):
-        FUNCTIONS["lower"] = FUNCTIONS["now"]
+        FUNCTIONS["nope"] = FUNCTIONS["now"]

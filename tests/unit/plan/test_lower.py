@@ -11,7 +11,17 @@ from omnigraph.plan.expressions import (
     PatternStep,
 )
 from omnigraph.plan.lower import lower_pattern
-from omnigraph.plan.operators import AntiJoin, Cross, Expand, Filter, OuterRow, Scan, SemiJoin
+from omnigraph.plan.operators import (
+    AntiJoin,
+    Cross,
+    ExistsJoin,
+    Expand,
+    Filter,
+    OptionalJoin,
+    OuterRow,
+    Scan,
+    SemiJoin,
+)
 from tests.support.plans import CALL, SHIP, equals, read_plan, text
 
 
@@ -97,6 +107,24 @@ PATTERNS = {
         AntiJoin(
             Filter(Filter(expand(Scan(A), A, B), equals(text(A), "x")), equals(text(B), "y")),
             expand(OuterRow((A, B)), B, C),
+        ),
+    ),
+    "optionals stand below the filters, existences above": (
+        MatchPattern(
+            [A],
+            filters=[equals(text(B), "y")],
+            existences=[MatchPattern([], [step(A, C)])],
+            optionals=[MatchPattern([], [step(A, B)]), MatchPattern([], [step(B, D)])],
+        ),
+        ExistsJoin(
+            Filter(
+                OptionalJoin(
+                    OptionalJoin(Scan(A), expand(OuterRow((A,)), A, B)),
+                    expand(OuterRow((A, B)), B, D),
+                ),
+                equals(text(B), "y"),
+            ),
+            expand(OuterRow((A, B, D)), A, C),
         ),
     ),
     "a negation that introduces a node of its own crosses it with the outer row": (

@@ -189,7 +189,7 @@ NONSENSE = {
     ),
     "negation about another row": (
         lambda: AntiJoin(SHIPS, Filter(OuterRow((PORT,)), ABOUT_PORT)),
-        r"negation refers to unbound \['p'\]",
+        r"a block refers to unbound \['p'\]",
     ),
     "sort by another binding": (
         lambda: SortRows(SHIPS, (SortKey(text(PORT)),), ("s",)),

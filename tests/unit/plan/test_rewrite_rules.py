@@ -7,8 +7,10 @@ from omnigraph.plan.operators import (
     AntiJoin,
     Cross,
     Distinct,
+    ExistsJoin,
     Expand,
     Filter,
+    OptionalJoin,
     OuterRow,
     OutputColumn,
     Project,
@@ -99,6 +101,18 @@ MOVES = {
     "through a negation": (
         filters(AntiJoin(SHIPS, OUTER), ABOUT_SHIP),
         AntiJoin(Scan(SHIP, (ABOUT_SHIP,)), OUTER),
+    ),
+    "through an existence and an optional block": (
+        filters(ExistsJoin(OptionalJoin(SHIPS, OUTER), OUTER), ABOUT_SHIP),
+        ExistsJoin(OptionalJoin(Scan(SHIP, (ABOUT_SHIP,)), OUTER), OUTER),
+    ),
+    "never into an optional block": (
+        filters(OptionalJoin(SHIPS, Cross(OUTER, PORTS)), ABOUT_PORT, ABOUT_BOTH),
+        filters(OptionalJoin(SHIPS, Cross(OUTER, PORTS)), ABOUT_PORT, ABOUT_BOTH),
+    ),
+    "inside an optional block": (
+        OptionalJoin(SHIPS, filters(Cross(OUTER, PORTS), ABOUT_PORT)),
+        OptionalJoin(SHIPS, Cross(OUTER, Scan(PORT, (ABOUT_PORT,)))),
     ),
     "inside a negation": (
         AntiJoin(SHIPS, filters(Cross(OUTER, PORTS), ABOUT_PORT, ABOUT_SHIP)),

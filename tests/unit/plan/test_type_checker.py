@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.lang import Code, QueryError, Severity
 from omnigraph.plan import MutationPlan, Parameter, ReadPlan, explain
-from omnigraph.plan.type_checker import MAX_MATCH_SIZE, MAX_RESULT_SIZE
+from omnigraph.plan.type_checker import MAX_COMPUTED_SIZE, MAX_MATCH_SIZE, MAX_RESULT_SIZE
 from omnigraph.types import PropertyType, Scalar
 from tests.support.plans import TEXT, plan_of, typechecked
 
@@ -72,6 +72,9 @@ FULL = {
     "negations": query(many("not {{ $s.imo = {} }}", (MAX_MATCH_SIZE - 1) // 2)),
     "columns": query("", f"return {{ {many('$s.imo as c{}', MAX_RESULT_SIZE)} }}"),
     "choices": query(any_of("$s.imo = {}", 5000)),
+    "computed values": query(
+        "", f"return {{ coalesce({many('$s.imo', MAX_COMPUTED_SIZE, between=', ')}) as c }}"
+    ),
 }
 
 
@@ -95,6 +98,10 @@ TOO_LARGE = {
     "traversals": (query(many("$s callsAt $t{}", MAX_MATCH_SIZE)), "match"),
     "negations": (query(many("not {{ $s.imo = {} }}", MAX_MATCH_SIZE // 2)), "match"),
     "columns": (query("", f"return {{ {many('$s.imo as c{}', MAX_RESULT_SIZE + 1)} }}"), "return"),
+    "computed values": (
+        query("", f"return {{ {many('$s.imo + 1 + 1 as c{}', MAX_RESULT_SIZE)} }}"),
+        "match",
+    ),
     "sort keys": (
         query("", f"return {{ $s }} order {{ {many('$s.imo', MAX_RESULT_SIZE, between=', ')} }}"),
         "return",

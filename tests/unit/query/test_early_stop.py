@@ -26,6 +26,8 @@ QUERIES = {
     "Scan": "$p: Person } return { $p.name as n, $p.age as age } limit 3",
     "Expand": "$p: Person  $p knows $f } return { $p.name as n, $f.name as f } limit 3 offset 2",
     "Filter": "$p: Person  $p knows $f  $p.age < $f.age } return { $p.name as n } limit 3",
+    "ExistsJoin": "$p: Person  exists { $p knows $f  $f.age > 0 } } return { $p.name } limit 3",
+    "OptionalJoin": "$p: Person  optional { $p knows $f } } return { $p.name, $f.name } limit 3",
     "AntiJoin": "$p: Person  not { $p knows $f  $f.age = 1 } } return { $p.name as n } limit 3",
 }
 

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.catalog import load_catalog
 from omnigraph.lang import parse_queries
-from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.lang.query_tree import ArithmeticOperator, ComparisonOperator
 from omnigraph.plan import FUNCTIONS, bind_parameters, compile_query
 from omnigraph.types import Scalar
 from tests.support.cases import parse_cases
@@ -57,7 +57,9 @@ def test_what_is_printed_is_a_case(drawn):
     [
         *(f"{name}(" for name in FUNCTIONS),
         *(f" {sign} " for sign in ComparisonOperator),
+        *(f" {sign} " for sign in ArithmeticOperator),
         *(" in ", " in [", "is null", "is not null", " or ", " and ", "not {", "$_"),
+        *("exists {", "optional {", "case when", " else ", "collect(distinct"),
         *(
             "distinct {",
             "(distinct ",

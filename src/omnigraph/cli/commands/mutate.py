@@ -11,7 +11,12 @@ from msgspec import to_builtins
 
 from omnigraph.cli.open_graph import GraphOpener, graph_command
 from omnigraph.cli.output import json_requested, print_json, print_result
-from omnigraph.cli.queries import QueryInput, query_options, require_stored_queries
+from omnigraph.cli.queries import (
+    QueryInput,
+    graph_and_name,
+    query_options,
+    require_stored_queries,
+)
 from omnigraph.errors import PreconditionFailed
 
 PRECONDITION_EXIT_CODE = 4
@@ -19,7 +24,7 @@ PRECONDITION_EXIT_CODE = 4
 
 
 @click.command()
-@click.argument("name", required=False)
+@graph_and_name
 @graph_command(actor=True, lazy=True, mode="rw")
 @query_options(stored=True)
 @click.option("--branch", default="main", help="Branch to change.")

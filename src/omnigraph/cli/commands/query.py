@@ -13,6 +13,7 @@ from omnigraph.cli.options import engine_option
 from omnigraph.cli.output import json_requested, print_result
 from omnigraph.cli.queries import (
     QueryInput,
+    graph_and_name,
     output_style,
     query_options,
     require_stored_queries,
@@ -23,7 +24,7 @@ from omnigraph.query.result import Result, ResultStream
 
 
 @click.command()
-@click.argument("name", required=False)
+@graph_and_name
 @graph_command(lazy=True)
 @query_options(stored=True)
 @click.option("--branch", help="Branch to read.  [default: main]")
@@ -49,6 +50,8 @@ def query(
 ) -> None:
     """Run a query and print its rows.
 
+    A text that begins with `match` needs no name and no parameters.
+
     NAME selects one of several queries in the file; without a file, it is a stored query of a
     server.
     """
@@ -73,7 +76,7 @@ def query(
 
 
 @click.command()
-@click.argument("name", required=False)
+@graph_and_name
 @graph_command(lazy=True)
 @query_options(stored=False)
 @click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")

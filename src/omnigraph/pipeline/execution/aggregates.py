@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from omnigraph.pipeline.columns import spark_type
 from omnigraph.plan.expressions import FunctionCall
 from omnigraph.plan.functions import Implementation
 from omnigraph.types import Scalar
@@ -45,3 +46,12 @@ def minimum(_call: FunctionCall, value: Column) -> Column:
 def maximum(_call: FunctionCall, value: Column) -> Column:
     """Return the largest value."""
     return F.max(value)
+
+
+def collect(call: FunctionCall, value: Column) -> Column:
+    """Return the values that are not null, in order."""
+    if not call.distinct:
+        return F.sort_array(F.collect_list(value))
+    if call.arguments[0].type.scalar in (Scalar.F32, Scalar.F64):
+        value = value + F.lit(0.0).cast(spark_type(call.arguments[0].type))  # one zero only
+    return F.sort_array(F.collect_set(value))

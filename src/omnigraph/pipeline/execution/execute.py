@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from omnigraph.catalog import Metric, TypeKind, vector_metric
 from omnigraph.commit.model import Snapshot
 from omnigraph.pipeline.execution import refusals
+from omnigraph.pipeline.execution.checked import translate_number_overflow
 from omnigraph.pipeline.execution.expressions import (
     ExpressionCompiler,
     FrameColumnNames,
@@ -43,7 +44,8 @@ class QueryFrame:
     def collect(self) -> ResultStream:
         """Make all rows, in this process, as the local engine gives them."""
         types = {column.name: column.type for column in self.plan.columns}
-        rows = self.frame.toArrow()
+        with translate_number_overflow():
+            rows = self.frame.toArrow()
         columns = [from_spark(rows.column(n), t) for n, t in enumerate(types.values())]
         table = pa.table(columns, names=list(types))
         return ResultStream(

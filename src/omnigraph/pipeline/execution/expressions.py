@@ -12,10 +12,13 @@ from pyspark.sql import functions as F
 
 from omnigraph.catalog import Metric
 from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.pipeline.columns import spark_type
+from omnigraph.pipeline.execution.checked import checked, let
 from omnigraph.pipeline.execution.compare import SparkOperand, compare
 from omnigraph.pipeline.execution.values import literal
 from omnigraph.plan.expressions import (
     And,
+    Case,
     Compare,
     Constant,
     EdgePath,
@@ -28,6 +31,7 @@ from omnigraph.plan.expressions import (
     Predicate,
     PredicateCall,
     PropertyRef,
+    is_constant,
 )
 from omnigraph.plan.functions import Implementation
 from omnigraph.query.expressions import Constants
@@ -72,10 +76,35 @@ class ExpressionCompiler:
                 assert isinstance(function.spark, Implementation), "check_supported refused it"
                 column: Column = function.spark.load()(self, expression)
                 return column
+            case Case():
+                return self._case(expression)
             case EdgePath():
                 raise AssertionError("a path has no value")
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def _case(self, case: Case) -> Column:
+        """Return the value of the first branch whose condition holds."""
+        found: Column | None = None
+        for condition, value in case.branches:
+            when = F if found is None else found
+            found = when.when(self.holds(condition), self.converted(value, case.type))
+        assert found is not None, "a case has branches"
+        if case.otherwise is None:
+            return found
+        return found.otherwise(self.converted(case.otherwise, case.type))
+
+    def converted(self, expression: Expression, wanted: PropertyType) -> Column:
+        """Return the value of an expression in a type that holds values of its kind."""
+        column, type_ = self.column(expression), spark_type(wanted)
+        if spark_type(expression.type) == type_:
+            return column
+        if wanted.is_list or not wanted.spec.integer:
+            return column.cast(type_)
+        return let(
+            [column],
+            lambda value: checked(value.try_cast(type_), value.isNotNull()),
+        )
 
     # --- predicates ----------------------------------------------------------------------------
 
@@ -109,14 +138,14 @@ class ExpressionCompiler:
         return compare(one, sign, other)
 
     def _beside(self, expression: Expression, other: Expression) -> SparkOperand:
-        if isinstance(expression, PropertyRef):
+        if not is_constant(expression):
             return SparkOperand(self.column(expression), expression.type)
         value = self.constants.value_beside(expression, other)
         return SparkOperand.of(value, expression.type)
 
     def _is_in(self, operand: Expression, choices: Expression) -> Column:
         element = choices.type.element
-        if isinstance(choices, PropertyRef):
+        if not is_constant(choices):
             needle = self._beside(operand, choices)
             return F.exists(
                 self.column(choices),

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnigraph.errors import InvalidInput
+from omnigraph.pipeline.execution.rows import predicates_of
 from omnigraph.plan import ReadPlan
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
-    And,
-    Expression,
     FunctionCall,
-    Or,
-    Predicate,
-    PredicateCall,
     PropertyRef,
+    predicate_operands,
+    subexpressions,
 )
 from omnigraph.plan.functions import FunctionArgumentKind, Unsupported
 
@@ -45,31 +43,10 @@ def _reason(call: FunctionCall) -> str | None:
 
 
 def _calls(operator: op.PlanOperator) -> Iterator[FunctionCall]:
-    for expression in op.operator_expressions(operator):
-        yield from _calls_in(expression)
-    match operator:
-        case op.Scan(predicates=predicates) | op.Expand(predicates=predicates):
-            for predicate in predicates:
-                yield from _predicate_calls(predicate)
-        case op.Filter(predicate=predicate):
-            yield from _predicate_calls(predicate)
-        case _:
-            return
-
-
-def _predicate_calls(predicate: Predicate) -> Iterator[FunctionCall]:
-    match predicate:
-        case PredicateCall(call=call):
-            yield call
-        case And(parts=parts) | Or(parts=parts):
-            for part in parts:
-                yield from _predicate_calls(part)
-        case _:
-            return
-
-
-def _calls_in(expression: Expression) -> Iterator[FunctionCall]:
-    if isinstance(expression, FunctionCall):
-        yield expression
-        for argument in expression.arguments:
-            yield from _calls_in(argument)
+    expressions = list(op.operator_expressions(operator))
+    for predicate in predicates_of(operator):
+        expressions += predicate_operands(predicate)
+    for expression in expressions:
+        for part in subexpressions(expression):
+            if isinstance(part, FunctionCall):
+                yield part

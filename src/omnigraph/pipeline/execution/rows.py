@@ -37,7 +37,7 @@ MAX_COUNT = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class RowCompiler:
-    """Makes the frames of one query; `outer` are the outer rows of a negation."""
+    """Makes the frames of one query; `outer` are the outer rows of a block."""
 
     tables: SnapshotTables
     catalog: Catalog
@@ -52,18 +52,20 @@ class RowCompiler:
             case op.Scan(binding=binding, predicates=predicates):
                 return self._where(self._entities(binding, predicates), predicates)
             case op.OuterRow():
-                assert self.outer is not None, "a negation starts from its outer rows"
+                assert self.outer is not None, "a block starts from its outer rows"
                 return self.outer
             case op.Expand():
                 return self._expand(operator)
             case op.SemiJoin():
                 return self._close(operator)
+            case op.Union():
+                return self._union(operator)
             case op.Cross(left=left, right=right):
                 return self.of(left).crossJoin(self.of(right))
             case op.Filter(input=source, predicate=predicate):
                 return self._where(self.of(source), (predicate,))
-            case op.AntiJoin():
-                return self._anti_join(operator)
+            case op.AntiJoin() | op.ExistsJoin() | op.OptionalJoin():
+                return self._pattern_join(operator)
             case op.SortRows():
                 return self._sort(operator)
             case op.SliceRows(input=source):
@@ -90,7 +92,7 @@ class RowCompiler:
         """Return the properties of a variable that are looked at, `id` first."""
         types = self.catalog.nodes if binding.kind == "node" else self.catalog.edges
         known = types[binding.type_name]
-        # Variables of two negations may share a name, and not a type.
+        # Variables of two blocks may share a name, and not a type.
         wanted = (name for name in sorted(self.needed.get(binding.name, ())) if name != "id")
         return ["id", *(name for name in wanted if known.lookup(name) is not None)]
 
@@ -145,23 +147,40 @@ class RowCompiler:
         found = traversal.reach(source.select(here.alias(NEAR)), close.hops)
         return source.join(found, ends, "left_semi")
 
-    # --- negation ------------------------------------------------------------------------------
+    def _union(self, union: op.Union) -> DataFrame:
+        """Return the rows of all inputs, with what is looked at of their variables."""
+        columns = [
+            self._name(name, property_)
+            for name in union.variables
+            for property_ in self._properties(union.inputs[0].variables[name])
+            if all(property_ in self._properties(s.variables[name]) for s in union.inputs)
+        ]
+        frames = (self.of(source).select(*columns) for source in union.inputs)
+        return reduce(lambda one, other: one.unionAll(other), frames)
 
-    def _anti_join(self, anti: op.AntiJoin) -> DataFrame:
-        """Evaluate the negation once for each distinct combination of its outer variables."""
-        source = self.of(anti.input)
-        used = sorted(used_variables(anti.inner) & set(anti.input.variables))
-        asked = [anti.input.variables[name] for name in used]
+    # --- blocks --------------------------------------------------------------------------------
+
+    def _pattern_join(self, join: op.AntiJoin | op.ExistsJoin | op.OptionalJoin) -> DataFrame:
+        """Evaluate a block once for each distinct combination of its outer variables."""
+        source, new = self.of(join.input), list[str]()
+        if isinstance(join, op.OptionalJoin):
+            new = [name for b in join.new_bindings for name in self._named(b).values()]
+        used = sorted(used_variables(join.inner) & set(join.input.variables))
+        asked = [join.input.variables[name] for name in used]
         if not asked:
-            found = replace(self, outer=source.select(F.lit(True)).limit(1)).of(anti.inner)
-            return source.join(found.select(F.lit(True)).limit(1), F.lit(True), "left_anti")
+            found = replace(self, outer=source.select(F.lit(True)).limit(1)).of(join.inner)
+            found = found.select(*new) if new else found.select(F.lit(True)).limit(1)
+            return source.join(found, F.lit(True), _JOINS[type(join)])
         ids = [self._name(binding.name) for binding in asked]
         carried = [self._name(b.name, name) for b in asked for name in self._properties(b)]
         outer = source.select(*carried).dropDuplicates(ids)
-        found = replace(self, outer=outer).of(anti.inner)
-        keys = found.select(*(F.col(name).alias(f"{name}_asked") for name in ids))
-        matches = (F.col(name) == F.col(f"{name}_asked") for name in ids)
-        return source.join(keys, reduce(lambda a, b: a & b, matches), "left_anti")
+        found = replace(self, outer=outer).of(join.inner)
+        asked_ids = [f"{name}_asked" for name in ids]
+        keys = (F.col(name).alias(alias) for name, alias in zip(ids, asked_ids, strict=True))
+        matches = [F.col(a) == F.col(b) for a, b in zip(ids, asked_ids, strict=True)]
+        condition = reduce(lambda a, b: a & b, matches)
+        joined = source.join(found.select(*keys, *new), condition, _JOINS[type(join)])
+        return joined.drop(*asked_ids)
 
     # --- order ---------------------------------------------------------------------------------
 
@@ -178,6 +197,13 @@ class RowCompiler:
                 keys.append(sort_column(column, descending=key.descending))
         ties = (F.col(self._name(name)) for name in sort.tie_break)
         return rows.orderBy(*keys, *(sort_column(tie, descending=False) for tie in ties))
+
+
+_JOINS: Mapping[type[op.RowOperator], str] = {
+    op.AntiJoin: "left_anti",
+    op.ExistsJoin: "left_semi",
+    op.OptionalJoin: "left",
+}
 
 
 def sort_column(column: Column, *, descending: bool) -> Column:

@@ -16,7 +16,7 @@ from omnigraph.lang import (
     Diagnostic,
     DiagnosticReport,
     QueryError,
-    read_queries,
+    read_named_queries,
     read_schema,
     report_for_bytes,
 )
@@ -259,7 +259,7 @@ class _ResourceLoader:
         if content is None:
             return
         report = report_for_bytes(content, path, Code.QUERY_UNREADABLE)
-        tree = None if report.errors else read_queries(report)
+        tree = None if report.errors else read_named_queries(report)
         if tree is None or report.errors:
             self._report(report, "query_parse_error", address)
             return
