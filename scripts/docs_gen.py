@@ -26,6 +26,7 @@ from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, MAX_SOURCE_BYTES
 from omnigraph.pipeline.fields import SECTIONS
 from omnigraph.pipeline.json_schema import json_schema
 from omnigraph.plan import FUNCTIONS, FunctionKind
+from omnigraph.plan.interfaces import MAX_INTERFACE_CHOICES
 from omnigraph.plan.result_types import ResultRule
 from omnigraph.plan.type_checker import MAX_COMPUTED_SIZE, MAX_MATCH_SIZE, MAX_RESULT_SIZE
 from omnigraph.service.operations import OPERATIONS, AnyOperation
@@ -123,6 +124,7 @@ def limits() -> str:
         "bindings, inline matches, traversals and conditions of a query": MAX_MATCH_SIZE,
         "columns and order keys of a query": MAX_RESULT_SIZE,
         "operators, arguments and branches of the computed values of a query": MAX_COMPUTED_SIZE,
+        "choices of node types for the interfaces of a query": MAX_INTERFACE_CHOICES,
         "diagnostics listed for one file": MAX_DIAGNOSTICS,
         "dimension of a vector": MAX_VECTOR_DIMENSION,
     }
