@@ -55,7 +55,7 @@ def test_a_signature_with_many_arguments_is_written_once(declared, implementatio
 
 
 REFUSED = {"cleanup", "embed", "export_archive", "export_parquet", "export_parts"} | {
-    *("optimize", "recover", "repair", "verify")
+    *("analyze", "optimize", "recover", "repair", "verify")
 }
 """Methods of an embedded graph that a remote one refuses."""
 
