@@ -43,6 +43,7 @@ nodes: {Person: {source: people, embed: v}}
 edges: {Knows: {source: knows}}
 on_violation: reject
 branch: {name: load, from: main}
+checks: {three: {row_count: Person, min: 3, max: 3}}
 publish: {merge_into: main, delete_branch: true}
 """
 PEOPLE = """name,age,email
@@ -71,6 +72,7 @@ STEPS = {
     "branched": ("loading", "create_branch"),
     "embedded": ("loading", "SparkLoad._embed"),
     "prepared": ("undertaking", "RunLease.prepared"),
+    "checked": ("check_gate", "CheckGate.check"),
     "published": ("loading", "publish_with_retry"),
     "finished": ("undertaking", "RunLease.finished"),
     "merged": ("runner", "merge"),

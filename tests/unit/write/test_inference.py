@@ -18,6 +18,7 @@ from omnigraph.write.inference import (
     infer_schema,
     input_tables,
     names,
+    references,
     schema_text,
     value_sets,
 )
@@ -423,3 +424,16 @@ def test_tables_in_memory_are_inferred_and_loaded(tmp_path):
     for wrong in ({"human": people}, {"Human": [1]}):
         with pytest.raises(InvalidInput):
             og.infer(wrong)
+
+
+def test_wide_tables_are_compared_some_columns_at_a_time(infer, monkeypatch):
+    monkeypatch.setattr(references, "COLUMNS_AT_A_TIME", 3)
+    monkeypatch.setattr(value_sets, "WAITING_BYTES", 1_000)
+    names = [f"part{n}_firm_id" for n in range(20)]
+    cells = [",".join(str(7 + (k + n) % 2) for n in range(20)) for k in (1, 2)]
+    rows = "".join(f"{k},{line}\n" for k, line in enumerate(cells))
+    schema = infer(
+        firms_csv="id,title\n7,Seven\n8,Eight\n", deals_csv="id," + ",".join(names) + "\n" + rows
+    )
+    assert [edge.dst.column for edge in schema.edges] == names
+    assert [node.properties[0].name for node in schema.nodes if node.properties] == ["title"]

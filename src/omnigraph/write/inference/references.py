@@ -17,6 +17,9 @@ from omnigraph.write.inference.names import (
 from omnigraph.write.inference.tables import Table, collect_values
 from omnigraph.write.inference.value_sets import Missing, ValueSet, ValueSets
 
+COLUMNS_AT_A_TIME = 64
+"""Columns of one table that are compared with keys in one reading of it: each has an open file."""
+
 _STRONG_ENDS = (["from"], ["src"])
 
 
@@ -100,11 +103,13 @@ def _find_named(found: References, sets: ValueSets) -> None:
                 or _owner(name, found, number) is not None
             )
         ]
-        for column, values in collect_values(table, columns, sets).items():
-            targets = names_type(column, nodes)
-            owner = None if targets else _owner(column, found, number)
-            targets += [] if owner is None else [owner]
-            _add_named(found, number, column, values, targets)
+        for start in range(0, len(columns), COLUMNS_AT_A_TIME):
+            part = columns[start : start + COLUMNS_AT_A_TIME]
+            for column, values in collect_values(table, part, sets).items():
+                targets = names_type(column, nodes)
+                owner = None if targets else _owner(column, found, number)
+                targets += [] if owner is None else [owner]
+                _add_named(found, number, column, values, targets)
 
 
 def _owner(column: str, found: References, number: int) -> int | None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,8 @@ from omnigraph.write.inference.column_profile import first_repeated
 
 PARTS = 64
 """Into how many parts the texts of a set are divided: one of each of two sets is in memory."""
-WAITING_BYTES = 32 * 1024 * 1024
-"""Texts of one set that are kept in memory before they are written."""
+WAITING_BYTES = 64 * 1024 * 1024
+"""Texts of all sets that are kept in memory before some are written."""
 
 _SEED = 20_260_731
 _WEIGHTS = np.random.default_rng(_SEED).integers(1, 2**63, 4096, dtype=np.uint64) | np.uint64(1)
@@ -45,11 +46,12 @@ class Missing:
 class ValueSet:
     """The texts of one column, without nulls."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sets: ValueSets) -> None:
         self._path = path
+        self._sets = sets
         self._waiting: list[pa.Array] = []
         self._parts: list[PartNumbers] = []
-        self._waiting_bytes = 0
+        self.waiting_bytes = 0
         self._writer: pa.RecordBatchFileWriter | None = None
         self._file: pa.RecordBatchFileReader | None = None
         self._written = 0
@@ -61,16 +63,15 @@ class ValueSet:
         if len(values):
             self._waiting.append(values)
             self._parts.append(part_numbers(values))
-            self._waiting_bytes += values.nbytes
-        if self._waiting_bytes > WAITING_BYTES:
-            self._write()
+            self.waiting_bytes += values.nbytes
+            self._sets.make_room()
 
-    def _write(self) -> None:
+    def write(self) -> None:
         """Move the waiting texts to the file, one batch for each part."""
         if not self._waiting:
             return
         texts, parts = pa.concat_arrays(self._waiting), np.concatenate(self._parts)
-        self._waiting, self._parts, self._waiting_bytes = [], [], 0
+        self._waiting, self._parts, self.waiting_bytes = [], [], 0
         order = np.argsort(parts, kind="stable")
         ends = np.searchsorted(parts[order], np.arange(PARTS + 1))
         try:
@@ -94,7 +95,7 @@ class ValueSet:
     def _part(self, part: int) -> pa.Array:
         """Return the texts of one part; nothing can be added after."""
         if self._file is None:
-            self._write()
+            self.write()
             if self._writer is None:
                 return pa.array([], pa.string())
             self._writer.close()
@@ -148,13 +149,24 @@ def value_sets() -> Iterator[ValueSets]:
 
 
 class ValueSets:
-    """Makes sets, each with a file of its own."""
+    """Makes sets, each with a file of its own, which share the memory for texts that wait."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._count = 0
+        self._sets: WeakSet[ValueSet] = WeakSet()
 
     def new(self) -> ValueSet:
         """Return an empty set."""
         self._count += 1
-        return ValueSet(self._folder / f"{self._count}.arrow")
+        values = ValueSet(self._folder / f"{self._count}.arrow", self)
+        self._sets.add(values)
+        return values
+
+    def make_room(self) -> None:
+        """Write the sets with most waiting texts while there are too many in all."""
+        waiting = sum(values.waiting_bytes for values in self._sets)
+        while waiting > WAITING_BYTES:
+            largest = max(self._sets, key=lambda values: values.waiting_bytes)
+            waiting -= largest.waiting_bytes
+            largest.write()
