@@ -72,7 +72,7 @@ def some_reads(random: Random, count: int = 8, *, search: bool = True) -> Reads:
     sample = some_sample(random)
     catalog = load_catalog(sample.schema)
     pools = pools_of(sample, catalog)
-    queries = [_read(random, catalog, pools, search=search) for _ in range(count)]
+    queries = [random_read(random, catalog, pools, search=search) for _ in range(count)]
     return Reads(sample, tuple(queries))
 
 
@@ -82,7 +82,7 @@ def reads(count: int = 2, *, search: bool = True) -> SearchStrategy[Reads]:
     return randoms.map(lambda random: some_reads(random, count, search=search))
 
 
-def _read(random: Random, catalog: Catalog, pools: Pools, *, search: bool) -> Read:
+def random_read(random: Random, catalog: Catalog, pools: Pools, *, search: bool) -> Read:
     """Return a query that type-checks, with parameters that fit."""
     scope, maker = Scope(), MatchMaker(random, catalog, pools, search=search)
     clauses = maker.clauses(scope)

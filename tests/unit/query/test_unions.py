@@ -1,10 +1,18 @@
 """Variables of interfaces: positions that go on from one table to the next."""
 
+import re
+from random import Random
+
 import pytest
 
 import omnigraph as og
+from omnigraph.lang import QueryError
+from omnigraph.plan import compile_query
 from tests.support.catalogs import first
-from tests.support.generated_reads import Read
+from tests.support.effort import examples
+from tests.support.embedding import mock_vector
+from tests.support.generated_graphs import Sample, pools_of
+from tests.support.generated_reads import Read, random_read
 from tests.support.graph_data import put, read_lines
 from tests.support.read_checks import WAYS, disagreements
 from tests.support.reference import World
@@ -64,18 +72,45 @@ QUERIES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory):
-    text = list(lines(30))
+@pytest.fixture(scope="module", params=[30])
+def sample(tmp_path_factory, request):
+    text = list(lines(request.param))
     graph = put(tmp_path_factory.mktemp("graph") / "g", SCHEMA, text)
     schema = first(SCHEMA)
-    return World(catalog=schema.catalog, graph=read_lines(text, schema)), graph
+    return World(catalog=schema.catalog, graph=read_lines(text, schema), embed=mock_vector), graph
 
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_engine_and_reference_agree_about_interfaces(sample, text):
     world, graph = sample
     assert list(disagreements(world, Read(text, {}), graph, WAYS)) == []
+
+
+@pytest.mark.parametrize("sample", [5], indirect=True)
+@pytest.mark.parametrize("seed", range(examples(3)))
+def test_engine_and_reference_agree_about_random_queries_of_interfaces(sample, seed):
+    world, graph = sample
+    pools = pools_of(Sample(SCHEMA, tuple(lines(5))), world.catalog)
+    random, compared = Random(seed), 0
+    for _ in range(150):
+        read = random_read(random, world.catalog, pools, search=bool(seed % 2))
+        # Types bound by clauses of the match itself become the interface.
+        text = re.sub(r"(?m)^(    \$\w+: )[AB]\b", r"\1Named", read.text)
+        if text == read.text or not is_accepted(text, world):
+            continue
+        compared += 1
+        ways = {way: WAYS[way] for way in ("warm", "large")}
+        assert list(disagreements(world, Read(text, read.params), graph, ways)) == [], text
+    assert compared > 5
+
+
+def is_accepted(text, world):
+    """Tell whether a query still type-checks with an interface in place of a type."""
+    try:
+        compile_query(world.catalog, text)
+    except QueryError:
+        return False
+    return True
 
 
 def test_a_stream_reads_every_type(sample):
