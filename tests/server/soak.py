@@ -157,7 +157,7 @@ def embedded(uri: str, seconds: float) -> dict[str, Any]:
 def workers(server: Server) -> list[int]:
     """Return the processes of a server that answer requests."""
     shown = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(server.process.pid)],
+        ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(server.process.pid)],
         capture_output=True,
         text=True,
         check=False,

@@ -35,7 +35,7 @@ def workers(server):
 
 def _children(pid):
     shown = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(pid)],
+        ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)],
         capture_output=True,
         text=True,
         check=False,
