@@ -208,7 +208,7 @@ def test_pipeline_of_a_cluster_runs_under_the_policy_of_its_graph(declared):
         (("--as", "act-ada"), "'change' on branch 'main'"),
     ):
         refused = omnigraph(*words, *who)
-        assert (refused.code, "error[forbidden]" in refused.err) == (1, True), refused.err
+        assert (refused.code, "error[forbidden]" in refused.err) == (9, True), refused.err
         assert why in refused.err
     other = omnigraph(*words, "--graph", "ports", "--as", "act-ada")
     assert "pipeline 'weekly' loads into graph 'people', not 'ports'" in other.err

@@ -20,10 +20,13 @@ MAX_INTERFACE_CHOICES = 64
 
 @dataclass(frozen=True, slots=True)
 class CheckedMatch:
-    """Patterns that bind the same variables; their rows together are those of the match."""
+    """Patterns that bind the same variables; their rows together are those of the match.
+
+    The scope is None if interfaces are used in such a way that nothing is known of the variables.
+    """
 
     patterns: tuple[MatchPattern, ...]
-    scope: BindingScope
+    scope: BindingScope | None
 
 
 def check_whole_match(body: qt.ReadBody, context: TypeCheckContext) -> CheckedMatch:
@@ -36,11 +39,11 @@ def check_whole_match(body: qt.ReadBody, context: TypeCheckContext) -> CheckedMa
     before = len(context.report.errors)
     _check_interface_properties(body, bound, context)
     if len(context.report.errors) > before:
-        return CheckedMatch((), BindingScope())
+        return CheckedMatch((), None)
     if prod(map(len, choices.values())) > MAX_INTERFACE_CHOICES:
         message = f"the interfaces stand for more than {MAX_INTERFACE_CHOICES} choices of types"
         context.error(Code.QUERY_TOO_DEEP, message, body.block_spans[0])
-        return CheckedMatch((), BindingScope())
+        return CheckedMatch((), None)
     return _checked_variants(body, choices, context)
 
 
@@ -82,7 +85,7 @@ def _checked_variants(
     wrong = [v for v in variants if not v.fits and not v.is_misfit(body)] or variants
     shown = fitting[0] if fitting and wrong is variants else wrong[0] if wrong else None
     if shown is None:
-        return CheckedMatch((), BindingScope())
+        return CheckedMatch((), None)
     context.report.diagnostics.extend(shown.report.diagnostics)
     scope = replace(shown.scope, polymorphic=frozenset(choices))
     _check_other_variables(body, fitting, choices, context)

@@ -49,7 +49,7 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -
     if _is_too_large(query.body, report):
         return None
     match = check_whole_match(query.body, context)
-    if len(report.errors) > before and not match.scope.bindings:
+    if match.scope is None:
         return None
     result = check_result(query.body, match.scope, context)
     if len(report.errors) > before or report.full:
