@@ -20,6 +20,7 @@ ELSEWHERE = (
     "tests/architecture/test_extending.py",
     "tests/behaviour/test_earlier_releases.py",
     "tests/substrate/test_spark_source.py",
+    "tests/unit/query/test_number_overflow.py",
 )
 """Modules of other folders that use the session."""
 
