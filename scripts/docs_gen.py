@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EDITORS = Path("docs/spec/pipeline.schema.json")
 """The JSON Schema of pipeline files, for editors."""
 
-_BLOCK = re.compile(r"(<!-- generated:([a-z]+) -->\n)(.*?)(<!-- /generated -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- generated:([a-z_]+) -->\n)(.*?)(<!-- /generated -->)", re.DOTALL)
 _FAMILIES = {
     "S": "Schemas",
     "Q": "Query text",

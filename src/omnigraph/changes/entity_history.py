@@ -207,7 +207,7 @@ class _BlameWalk:
     ) -> tuple[frozenset[_ValueKey], ValueOrigin]:
         """Look for values in the parents that have them alike; return the others and their origin.
 
-        The first parent is asked first: a value that both have was not merged.
+        The first parent is read first: a value that both have was not merged.
         """
         parents, left = row.commit.parents[:2], keys
         try:

@@ -56,7 +56,7 @@ EXIT_CODES: dict[ExitCode, tuple[str, str]] = {
         "`pipeline resume RUN`, or run again later",
     ),
     ExitCode.OUTCOME_UNKNOWN: (
-        "storage could not be asked whether the commit was published",
+        "it is unknown whether the commit was published: storage could not be read",
         "`pipeline resume RUN`, which finds out",
     ),
     ExitCode.DENIED: ("the policy denies it", "ask for the permission"),

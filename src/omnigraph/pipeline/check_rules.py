@@ -102,7 +102,7 @@ def _table_key(name: str, catalog: Catalog) -> str:
     }
     found = [name] if name in known else [key for key, one in known.items() if one == name]
     if len(found) > 1:
-        raise _Unresolved(f"`{name}` is a node type and an edge type: say `node:{name}`")
+        raise _Unresolved(f"`{name}` is a node type and an edge type: write `node:{name}`")
     if not found:
         hint = did_you_mean(rest if colon else word, known.values())
         raise _Unresolved(f"the graph has no type `{name}`: {hint}")

@@ -177,8 +177,8 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "targets",
             FieldKind.SECTIONS,
-            "places to run at, chosen with `--target NAME`: what they give replaces what the file "
-            "says at the top",
+            "environments, chosen with `--target NAME`: their members replace those at the top of "
+            "the file",
             section="target",
         ),
     ),

@@ -150,7 +150,7 @@ class Pipeline:
     """The target that was chosen."""
     select: tuple[str, ...] = field(default=(), repr=False)
     exclude: tuple[str, ...] = field(default=(), repr=False)
-    """What was selected, as the caller said it; `types` and `sources` are what is left."""
+    """What the caller selected; `types` and `sources` are what is left."""
     unchecked: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Sources that `validate` did not look at, and why."""
 

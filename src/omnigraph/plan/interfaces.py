@@ -41,7 +41,7 @@ def check_whole_match(body: qt.ReadBody, context: TypeCheckContext) -> CheckedMa
     if len(context.report.errors) > before:
         return CheckedMatch((), None)
     if prod(map(len, choices.values())) > MAX_INTERFACE_CHOICES:
-        message = f"the interfaces stand for more than {MAX_INTERFACE_CHOICES} choices of types"
+        message = f"the interfaces allow more than {MAX_INTERFACE_CHOICES} choices of types"
         context.error(Code.QUERY_TOO_DEEP, message, body.block_spans[0])
         return CheckedMatch((), None)
     return _checked_variants(body, choices, context)

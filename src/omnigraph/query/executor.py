@@ -91,7 +91,7 @@ class Execution:
         With `most`, a sort may leave out rows after that number.
         """
         if isinstance(operator, op.OuterRow):
-            assert self.outer is not None, "a block starts from the rows it is asked about"
+            assert self.outer is not None, "a block starts from the rows of the outer query"
             return self.outer
         self.budget.check(type(operator).__name__)
         begun = self.now()

@@ -282,7 +282,7 @@ def test_unknown_types_are_refused(graph, name):
 
 def test_name_of_a_node_and_an_edge_type_needs_its_kind(tmp_path):
     graph = og.init(tmp_path / "graph", "node Link { text: String }\nedge Link: Link -> Link")
-    with pytest.raises(InvalidInput, match="say `node:Link` or `edge:Link`"):
+    with pytest.raises(InvalidInput, match="write `node:Link` or `edge:Link`"):
         graph.load({"Link": []})
     node = [{"id": "a", "text": "x"}]
     done = graph.load({"node:Link": node, "edge:Link": [{"from": "a", "to": "a"}]})

@@ -140,7 +140,7 @@ def _type(key: str, catalog: Catalog) -> tuple[str, str]:
     if colon:
         types = [type_ for type_ in types if type_[0] == word]
     if len(types) > 1:
-        message = f"`{key}` is a node type and an edge type; say `node:{key}` or `edge:{key}`"
+        message = f"`{key}` is a node type and an edge type; write `node:{key}` or `edge:{key}`"
         raise InvalidInput(message, code="type_ambiguous", type=key)
     if not types:
         hint = did_you_mean(name, [*catalog.nodes, *catalog.edges])

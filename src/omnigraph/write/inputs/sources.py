@@ -129,7 +129,7 @@ def find_named_schema(key: str, builder: RowBuilder) -> RowSchema:
     if not colon:
         kinds, name = [kind for kind in _KINDS if find_type_name(catalog, kind, key)], key
         if len(kinds) > 1:
-            message = f"`{key}` is a node type and an edge type; say `node:{key}` or `edge:{key}`"
+            message = f"`{key}` is a node type and an edge type; write `node:{key}` or `edge:{key}`"
             raise InvalidInput(message, code="type_ambiguous", type=key)
     else:
         kinds = [kind for kind in _KINDS if str(kind) == word]
