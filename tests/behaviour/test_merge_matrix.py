@@ -235,7 +235,7 @@ ABOUT_INTERFACES = list(CHANGES).index("extend Named")
 
 
 def related(one, other):
-    """Tell whether two changes may concern the same thing."""
+    """Return whether two changes may concern the same thing."""
     first, second = (list(CHANGES).index(name) for name in (one, other))
     return not 0 < first < ABOUT_TYPES <= second < ABOUT_INTERFACES
 

@@ -32,7 +32,7 @@ REFUSED = "cannot run on Spark"
 
 
 def is_refused(text):
-    """Tell whether a query uses what Spark does not do."""
+    """Return whether a query uses what Spark does not do."""
     names = [name for name, f in FUNCTIONS.items() if f.kind in _REFUSED or name == "rrf"]
     return "embedded for each row" in text or any(f"{n}(" in text for n in [*names, "bm25"])
 

@@ -120,7 +120,7 @@ def scopes(draw):
 
 
 def asks_for(scope, change):
-    """Tell whether a change, as JSON, is asked for."""
+    """Return whether a change, as JSON, is asked for."""
     asked = {"kind": scope["kinds"], "type": scope["types"], "op": scope["ops"]}
     return all(not wanted or change[name] in wanted for name, wanted in asked.items())
 

@@ -111,7 +111,7 @@ def test_columns_converted_at_once_mean_what_single_values_do(column, type_, tex
 
 
 def _same_but_zero(one: pa.Array, other: pa.Array) -> bool:
-    """Tell whether columns are equal when zero is taken for minus zero."""
+    """Return whether columns are equal when zero is taken for minus zero."""
     return bool(one.type == other.type and one.to_pylist() == other.to_pylist())
 
 

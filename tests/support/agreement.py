@@ -62,7 +62,7 @@ def _tied(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def _holds(group: Rows, found: Rows) -> bool:
-    """Tell whether a group has all the rows found, each as often."""
+    """Return whether a group has all the rows found, each as often."""
     inexact = {name for row in group for name, value in row.items() if isinstance(value, Inexact)}
     left: dict[str, list[Mapping[str, Any]]] = {}
     for row in group:
@@ -81,14 +81,14 @@ def _exact(row: Mapping[str, Any], inexact: set[str]) -> str:
 
 
 def same_row(expected: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Tell whether two rows are equal in every column, numbers by their JSON form."""
+    """Return whether two rows are equal in every column, numbers by their JSON form."""
     return list(expected) == list(row) and all(
         same_value(value, row[name]) for name, value in expected.items()
     )
 
 
 def same_value(expected: Any, value: Any) -> bool:
-    """Tell whether two JSON values are the same; a sum or score may differ by its slack."""
+    """Return whether two JSON values are the same; a sum or score may differ by its slack."""
     if isinstance(expected, Inexact):
         if isinstance(value, str) or isinf(expected.slack):
             return isinstance(value, str | float)

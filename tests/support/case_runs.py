@@ -218,7 +218,7 @@ def outcome(section: Section, found: Run) -> str:
 
 
 def agrees(section: Section, actual: str, found: Run) -> bool:
-    """Tell whether an outcome section says what came out."""
+    """Return whether an outcome section says what came out."""
     if section.word == "expect":
         return _diagnostics_agree(section.body, actual)
     if section.word == "rows":

@@ -126,7 +126,7 @@ def definition(catalog: Catalog, name: str) -> NodeType | EdgeType:
 
 
 def is_edge(catalog: Catalog, name: str) -> bool:
-    """Tell whether a name is that of an edge type."""
+    """Return whether a name is that of an edge type."""
     return name in catalog.edges
 
 
@@ -171,7 +171,7 @@ def read_state(graph: og.Graph, at: SnapshotRef = "main") -> State:
 
 
 def is_generated(id_: str | None) -> bool:
-    """Tell whether an id is one the graph made."""
+    """Return whether an id is one the graph made."""
     return id_ is not None and len(id_) == _ULID_LENGTH and id_.isalnum() and id_.isupper()
 
 

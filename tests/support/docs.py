@@ -112,7 +112,7 @@ def console_commands(block: Block) -> list[tuple[str, str]]:
 
 
 def shows(shown: str, output: str) -> bool:
-    """Tell whether output is what a page shows.
+    """Return whether output is what a page shows.
 
     A line `…` stands for any number of lines, `…` inside a line for any text.
     """

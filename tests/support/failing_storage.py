@@ -44,7 +44,7 @@ def outcomes(kind: str, graph: Path, *wanted: str) -> dict[str, Outcome]:
 
 
 def can_mount() -> bool:
-    """Tell whether a child may mount file systems of its own."""
+    """Return whether a child may mount file systems of its own."""
     command = ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
     try:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0

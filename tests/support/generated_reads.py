@@ -258,7 +258,7 @@ class _Tail:
         return isinstance(expr, qt.Variable) and expr.name in self.maker.parameters
 
     def _is_nearest(self, key: qt.Expr) -> bool:
-        """Tell whether a key is the alias of a ranking that has rules of its own."""
+        """Return whether a key is the alias of a ranking that has rules of its own."""
         if not isinstance(key, qt.AliasRef):
             return False
         expr = self.projections[key.name][0].expr
@@ -270,7 +270,7 @@ class _Tail:
         ]
 
     def _is_searchable(self, access: qt.PropertyAccess) -> bool:
-        """Tell whether every row has a node to search."""
+        """Return whether every row has a node to search."""
         return isinstance(self.scope.required().get(access.variable.name), NodeType)
 
     def _paths(self) -> list[tuple[qt.CallExpression, PropertyType]]:

@@ -146,7 +146,7 @@ class Grammar:
         return self.heights
 
     def derives(self, text: str) -> bool:
-        """Tell whether the grammar derives a text."""
+        """Return whether the grammar derives a text."""
         reader = _Reader(self, tuple(_tokens(text)))
         return len(reader.tokens) in reader.ends(Named(self.start), 0)
 
@@ -204,7 +204,7 @@ class _Reader:
         return frozenset({end}) if end > start else frozenset()
 
     def _is_negative_number(self, start: int) -> bool:
-        """Tell whether a sign and, with nothing between them, a number start here."""
+        """Return whether a sign and, with nothing between them, a number start here."""
         pair = self.tokens[start : start + 2]
         if [token.kind for token in pair] not in (["-", tk.INT], ["-", tk.FLOAT]):
             return False

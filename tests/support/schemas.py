@@ -311,7 +311,7 @@ def rules_named(sketch: Sketch, name: str) -> list[tuple[Decl, Rule]]:
 
 
 def is_keyed(sketch: Sketch, decl: Decl, prop: Prop) -> bool:
-    """Tell whether a property is part of a key, here or wherever its interface is implemented."""
+    """Return whether a property is part of a key, here or wherever its interface is implemented."""
     places = rules_named(sketch, prop.name)
     if not prop.name.startswith("i"):
         places = [(d, r) for d, r in places if d is decl]

@@ -379,7 +379,7 @@ def _puts(graph: og.Graph, wanted: Wanted) -> list[Put]:
 
 
 def _repeats(catalog: Catalog, wanted: Wanted) -> bool:
-    """Tell whether a key is given twice."""
+    """Return whether a key is given twice."""
     keys = [(p.type, *(p.values.get(m) for m in key_of(catalog, p.type))) for p in wanted.puts]
     keyed = [key for key in keys if len(key) > 1]
     return len(set(keyed)) < len(keyed)

@@ -387,8 +387,8 @@ class Execution:
         alone = np.setdiff1d(np.arange(source.rows), owners)
         rows = np.concatenate([owners, alone])
         self.budget.check("OptionalJoin", len(rows), len(source.positions) + len(new))
-        nobody = np.full(len(alone), NO_ENTITY)
-        columns = {name: np.concatenate([matches.positions[name], nobody]) for name in new}
+        unmatched = np.full(len(alone), NO_ENTITY)
+        columns = {name: np.concatenate([matches.positions[name], unmatched]) for name in new}
         order = np.argsort(rows, kind="stable")
         return source.take(rows).with_columns(columns).take(order)
 

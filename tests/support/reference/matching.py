@@ -120,7 +120,7 @@ def _bind(clause: qt.BindingClause, row: Row, world: World) -> Iterator[Row]:
 
 
 def _matches(written: qt.PropertyMatch, node: Entity, world: World) -> bool:
-    """Tell whether a property equals the value or, being a list, contains it."""
+    """Return whether a property equals the value or, being a list, contains it."""
     access = qt.PropertyAccess(qt.Variable("it"), written.property)
     left, right = operands(access, written.value, {"it": node}, world)
     sign = ComparisonOperator.CONTAINS if isinstance(left, list) else ComparisonOperator.EQ

@@ -15,7 +15,7 @@ BEST_IS_HIGHEST = {"bm25": True, "nearest": False, "rrf": True}
 
 
 def is_ranking(expr: qt.Expr) -> bool:
-    """Tell whether an expression is a ranking."""
+    """Return whether an expression is a ranking."""
     return isinstance(expr, qt.CallExpression) and expr.function.text in BEST_IS_HIGHEST
 
 

@@ -30,12 +30,12 @@ def stems(text: str) -> list[str]:
 
 
 def search(text: str, query: str) -> bool:
-    """Tell whether a text has any word of the query."""
+    """Return whether a text has any word of the query."""
     return not set(stems(text)).isdisjoint(stems(query))
 
 
 def match_text(text: str, query: str) -> bool:
-    """Tell whether a text has the words of the query at the same distances."""
+    """Return whether a text has the words of the query at the same distances."""
     phrase = words(query)
     if not phrase:
         return False
@@ -49,7 +49,7 @@ def match_text(text: str, query: str) -> bool:
 
 
 def fuzzy(text: str, query: str, max_edits: int = 2) -> bool:
-    """Tell whether a word of the text is close to a word of the query."""
+    """Return whether a word of the text is close to a word of the query."""
     return any(edits(a, b) <= max_edits for a in set(stems(query)) for b in set(stems(text)))
 
 

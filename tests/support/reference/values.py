@@ -101,7 +101,7 @@ def constant(literal: qt.Literal) -> Any:
 
 
 def holds(condition: qt.Condition, row: Row, world: World) -> bool:
-    """Tell whether a condition is true; unknown is as good as false, as nothing negates it."""
+    """Return whether a condition is true; unknown is as good as false, as nothing negates it."""
     match condition:
         case qt.ComparisonCondition(left=left, operator=sign, right=right):
             return compare(sign, *operands(left, right, row, world))
@@ -168,7 +168,7 @@ _SIGNS: Mapping[ComparisonOperator, Callable[[Any, Any], bool]] = {
 
 
 def compare(sign: ComparisonOperator, left: Any, right: Any) -> bool:
-    """Tell whether a comparison is true; with a null on either side it is not."""
+    """Return whether a comparison is true; with a null on either side it is not."""
     if left is None or right is None:
         return False
     if sign is ComparisonOperator.CONTAINS:

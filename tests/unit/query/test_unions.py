@@ -105,7 +105,7 @@ def test_engine_and_reference_agree_about_random_queries_of_interfaces(sample, s
 
 
 def is_accepted(text, world):
-    """Tell whether a query still type-checks with an interface in place of a type."""
+    """Return whether a query still type-checks with an interface in place of a type."""
     try:
         compile_query(world.catalog, text)
     except QueryError:
