@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 import omnigraph.graph as og
 from omnigraph import pipeline
-from omnigraph.pipeline import attempt, reading, staging
+from omnigraph.pipeline.load import commit_builder, stage_tasks, staging
 
 EDGES = 10_000_000
 SMALL = 0.05
@@ -122,12 +122,12 @@ def unchecked_load(folder: Path) -> dict[str, float]:
 
 @contextmanager
 def _unchecked() -> Iterator[None]:
-    kept = attempt.StagedValidation, reading.stage_rows
-    attempt.StagedValidation, reading.stage_rows = _Nothing, _stage_unchecked
+    kept = commit_builder.StagedValidation, stage_tasks.stage_rows
+    commit_builder.StagedValidation, stage_tasks.stage_rows = _Nothing, _stage_unchecked
     try:
         yield
     finally:
-        attempt.StagedValidation, reading.stage_rows = kept
+        commit_builder.StagedValidation, stage_tasks.stage_rows = kept
 
 
 class _Nothing:

@@ -23,8 +23,8 @@ from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCodeRow
 from omnigraph.lang import Code
 from omnigraph.lang.base_parser import MAX_NESTING
 from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, MAX_SOURCE_BYTES
-from omnigraph.pipeline.fields import SECTIONS
-from omnigraph.pipeline.json_schema import json_schema
+from omnigraph.pipeline.config.fields import SECTIONS
+from omnigraph.pipeline.config.json_schema import json_schema
 from omnigraph.plan import FUNCTIONS, FunctionKind
 from omnigraph.plan.interfaces import MAX_INTERFACE_CHOICES
 from omnigraph.plan.result_types import ResultRule

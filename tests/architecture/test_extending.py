@@ -11,7 +11,7 @@ from omnigraph.catalog import constraints
 from omnigraph.catalog.constraints import ConstraintSpec
 from omnigraph.errors import Category, OmniError
 from omnigraph.lang import Code, schema_parser
-from omnigraph.pipeline.columns import spark_type
+from omnigraph.pipeline.connector.columns import spark_type
 from omnigraph.plan import FUNCTIONS, functions
 from omnigraph.plan.functions import Implementation, Unsupported
 from omnigraph.service.errors import describe_error
@@ -134,7 +134,7 @@ def test_the_implementations_that_a_row_names_exist(name):
     assert row.local.path.startswith("omnigraph.query.")
     assert callable(row.local.load())
     if isinstance(row.spark, Implementation):
-        assert row.spark.path.startswith("omnigraph.pipeline.execution.")
+        assert row.spark.path.startswith("omnigraph.pipeline.query.")
         assert callable(row.spark.load())
     else:
         assert row.spark.reason

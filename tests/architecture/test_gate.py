@@ -29,16 +29,25 @@ GATED = ("commit", "graph", "maintain", "merge", "write")
 """The methods of a graph, each of which asks the gate first, and the layers below them."""
 CHECKED = {
     ("pipeline/analytics/analysis.py", "load"): "the request of analyze checked change",
-    ("pipeline/batches.py", "load"): "stream_into made its request",
-    ("pipeline/batches.py", "replay_changes"): "stream_into made its request",
-    ("pipeline/endings.py", "delete_branch"): "removes the branch that an aborted run created",
-    ("pipeline/loading.py", "create_branch"): "whoever made the request checked branch_create",
-    ("pipeline/loading.py", "publish_with_retry"): "whoever made the request checked change",
-    ("pipeline/runner.py", "delete_branch"): "_authorize and the deletion check branch_delete",
-    ("pipeline/runner.py", "merge"): "_authorize and _merge check branch_merge",
-    ("pipeline/sink.py", "load"): "Target.request checks by the options of the writer",
-    ("pipeline/upkeep.py", "optimize"): "Graph.optimize checked admin",
-    ("pipeline/verifying.py", "verify"): "Graph.verify checked admin",
+    ("pipeline/connector/stream_writer.py", "load"): "stream_into made its request",
+    ("pipeline/connector/stream_writer.py", "replay_changes"): "stream_into made its request",
+    (
+        "pipeline/runs/recovery.py",
+        "delete_branch",
+    ): "removes the branch of an aborted run",
+    (
+        "pipeline/load/spark_load.py",
+        "create_branch",
+    ): "the request checked branch_create",
+    (
+        "pipeline/load/spark_load.py",
+        "publish_with_retry",
+    ): "the request checked change",
+    ("pipeline/runs/runner.py", "delete_branch"): "_authorize and the deletion check branch_delete",
+    ("pipeline/runs/runner.py", "merge"): "_authorize and _merge check branch_merge",
+    ("pipeline/connector/writer.py", "load"): "Target.request checks by the options of the writer",
+    ("pipeline/maintenance/optimize.py", "optimize"): "Graph.optimize checked admin",
+    ("pipeline/maintenance/verify.py", "verify"): "Graph.verify checked admin",
 }
 """Callers outside these layers; tests/behaviour/test_policy_gate.py proves each of them."""
 

@@ -12,10 +12,14 @@ import omnigraph as og
 import omnigraph.pipeline as spark
 from omnigraph.errors import Category, OmniError
 from omnigraph.graph import Branches, Changes, Commits, Graph, Indexes, Maintenance, Schema, Tags
-from omnigraph.pipeline.face import Pipelines
-from omnigraph.pipeline.feed import ChangeFeedOptions
-from omnigraph.pipeline.runs import RunStore
-from omnigraph.pipeline.source import OmniGraphSource, manifest_by_options, pin_by_options
+from omnigraph.pipeline.api import Pipelines
+from omnigraph.pipeline.connector.change_stream import ChangeFeedOptions
+from omnigraph.pipeline.connector.data_source import (
+    OmniGraphSource,
+    manifest_by_options,
+    pin_by_options,
+)
+from omnigraph.pipeline.runs.run import RunStore
 
 SCHEMA = """
 node Person {

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.pipeline.buckets import (
+from omnigraph.pipeline.load.aggregation import (
     KeyContribution,
     bucket_numbers,
     partition_by_bucket,

@@ -3,7 +3,7 @@
 import pytest
 
 import omnigraph as og
-from omnigraph.pipeline.check_gate import CheckGate
+from omnigraph.pipeline.load.check_gate import CheckGate
 from omnigraph.query.checks import ChecksFailed
 
 SCHEMA = """

@@ -6,9 +6,9 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
-from omnigraph.pipeline import texts as asking
-from omnigraph.pipeline.model import TypeFrame
-from omnigraph.pipeline.undertaking import RunLease
+from omnigraph.pipeline.load import embedding_cache
+from omnigraph.pipeline.load.model import TypeFrame
+from omnigraph.pipeline.runs.run_lease import RunLease
 from tests.support.embedding import MOCK, mock_vector
 from tests.support.embedding_service import Reply, embedding_service, openai_answer, vector_of
 from tests.support.spark_loads import load
@@ -133,7 +133,7 @@ def test_text_that_changes_loses_its_vector_or_gets_a_new_one(spark, tmp_path):
 @pytest.fixture
 def service(monkeypatch):
     """A service that four tasks ask, and that is asked twice before it is given up."""
-    monkeypatch.setattr(asking, "TASK_TEXTS", 3)
+    monkeypatch.setattr(embedding_cache, "TASK_TEXTS", 3)
     monkeypatch.setenv("OMNIGRAPH_EMBED_RETRY_ATTEMPTS", "2")
     monkeypatch.setenv("OMNIGRAPH_EMBED_RETRY_BACKOFF_MS", "1")
     monkeypatch.setenv("A_KEY", "secret-key")

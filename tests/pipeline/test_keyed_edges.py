@@ -7,7 +7,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.lang import Code
-from omnigraph.pipeline.spec import PipelineError
+from omnigraph.pipeline.config.spec import PipelineError
 from omnigraph.write import ValidationFailed
 from tests.support.changes import read_state
 

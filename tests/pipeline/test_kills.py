@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.pipeline.errors import RunStopped
-from omnigraph.pipeline.runs import RunState
+from omnigraph.pipeline.runs.run import RunState
 from omnigraph.storage.layout import IDS, POSITIONS, VECTORS
 from tests.support.changes import read_state
 from tests.support.processes import LONG

@@ -11,9 +11,9 @@ import omnigraph.graph as og
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.errors import InvalidInput, NotFound, PreconditionFailed
 from omnigraph.pipeline.errors import SparkFailed
-from omnigraph.pipeline.faults import translate_spark_errors
-from omnigraph.pipeline.model import TypeFrame
-from omnigraph.pipeline.staging import StagingJob
+from omnigraph.pipeline.load.model import TypeFrame
+from omnigraph.pipeline.load.staging import StagingJob
+from omnigraph.pipeline.sessions.spark_errors import translate_spark_errors
 from tests.support.changes import read_state
 from tests.support.embedding import MOCK
 from tests.support.program import ROOT
@@ -89,7 +89,7 @@ import sys
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import OmniError
-from omnigraph.pipeline.model import TypeFrame
+from omnigraph.pipeline.load.model import TypeFrame
 from tests.support.spark_loads import load
 uri, scratch = sys.argv[1:]
 spark = pipeline.session("local[1]", memory="512m", config={"spark.local.dir": scratch})

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.pipeline.attempt import check_rejects
 from omnigraph.pipeline.errors import TooManyRejects
+from omnigraph.pipeline.load.commit_builder import check_rejects
 from omnigraph.write.violations import ValidationFailed
 from tests.support.changes import read_state
 from tests.support.spark_loads import SCHEMA, begin, knows, load, people

@@ -13,11 +13,12 @@ from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.model import Counts
 from omnigraph.commit.recovery import recover
 from omnigraph.errors import ExpectedVersionMismatch
-from omnigraph.pipeline import reading, undertaking
-from omnigraph.pipeline.endings import abort_run
 from omnigraph.pipeline.errors import RunStopped
-from omnigraph.pipeline.runs import RunState, RunStore
-from omnigraph.pipeline.undertaking import RunLease
+from omnigraph.pipeline.load import stage_tasks
+from omnigraph.pipeline.runs import run_lease
+from omnigraph.pipeline.runs.recovery import abort_run
+from omnigraph.pipeline.runs.run import RunState, RunStore
+from omnigraph.pipeline.runs.run_lease import RunLease
 from tests.support.changes import read_state
 from tests.support.spark_loads import KNOWS, PEOPLE, SCHEMA, begin, knows, load, people
 
@@ -82,7 +83,7 @@ def test_aborted_run_leaves_nothing_and_a_recovered_run_restarts(spark, graph, m
     run = die_after_staging(graph, spark, begin(graph))
     assert run.state is RunState.RUNNING
     assert [i.resume_window for i in IntentLog(graph._manifest.objects).list()] == [
-        undertaking.RESUME_WINDOW
+        run_lease.RESUME_WINDOW
     ]
     assert rows_files(graph) > before
     assert abort_run(graph._manifest, run).state is RunState.ABORTED
@@ -118,8 +119,8 @@ def test_the_same_run_is_published_once_and_is_too_late_to_abort(spark, graph):
 def test_load_that_lost_a_race_validates_again_and_does_not_stage_again(spark, graph, monkeypatch):
     graph.load({"Person": [{"name": "p1", "age": 1}]})
     staged = []
-    real = reading.stage_rows
-    monkeypatch.setattr(reading, "stage_rows", lambda *a: staged.append(1) or real(*a))
+    real = stage_tasks.stage_rows
+    monkeypatch.setattr(stage_tasks, "stage_rows", lambda *a: staged.append(1) or real(*a))
     others = iter([{"name": "p2", "age": 99}, {"name": "other", "email": "x"}])
 
     def meddle(name):
@@ -179,7 +180,7 @@ def test_a_partial_load_that_is_resumed_keeps_what_was_written_since(spark, grap
 
 
 def test_a_load_that_is_aborted_elsewhere_stops_amid_its_job(spark, graph, monkeypatch, tmp_path):
-    monkeypatch.setattr(undertaking, "WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(run_lease, "WATCH_SECONDS", 0.1)
     before, begun = rows_files(graph), tmp_path / "begun"
 
     def wait(batches):

@@ -4,7 +4,7 @@ import json
 
 import omnigraph.graph as og
 from omnigraph.commit.intent_log import IntentLog
-from omnigraph.pipeline.runs import RunState
+from omnigraph.pipeline.runs.run import RunState
 from tests.support.changes import read_state
 from tests.support.spark_loads import SCHEMA, begin, knows, load, people
 

@@ -13,7 +13,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
-from omnigraph.pipeline import parts
+from omnigraph.pipeline.sources import splits
 from tests.support.changes import read_state, said
 from tests.support.spark_loads import SCHEMA
 
@@ -23,7 +23,7 @@ TABLE = pa.table({"name": NAMES, "age": [number % 90 for number in range(300)]})
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(parts, "SPLIT_BYTES", 2000)
+    monkeypatch.setattr(splits, "SPLIT_BYTES", 2000)
 
 
 def both(tmp_path, data, **options):

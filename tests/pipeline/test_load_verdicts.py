@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.pipeline import parts
+from omnigraph.pipeline.sources import splits
 from omnigraph.write.violations import ValidationFailed
 from tests.behaviour.change_cases import CASES
 from tests.behaviour.test_changes import Hashed, populate, without_new_ids
@@ -39,7 +39,7 @@ def template(tmp_path_factory):
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_load_on_spark_has_the_verdict_of_one_process(spark, template, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(parts, "SPLIT_BYTES", 120)
+    monkeypatch.setattr(splits, "SPLIT_BYTES", 120)
     case = BY_NAME[name]
     graphs = {}
     for engine in ("local", "spark"):

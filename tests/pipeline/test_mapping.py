@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.pipeline.guards import FAULT_COLUMN
-from omnigraph.pipeline.model import FILE, ROW
-from omnigraph.pipeline.planning import plan_pipeline
-from omnigraph.pipeline.prepare import prepare_pipeline, run_key
-from omnigraph.pipeline.resolve import check_types
-from omnigraph.pipeline.spec import PipelineError, read_pipeline
+from omnigraph.pipeline.config.resolve import check_types
+from omnigraph.pipeline.config.spec import PipelineError, read_pipeline
+from omnigraph.pipeline.load.model import FILE, ROW
+from omnigraph.pipeline.runs.planning import plan_pipeline
+from omnigraph.pipeline.sources.guards import FAULT_COLUMN
+from omnigraph.pipeline.sources.prepare import prepare_pipeline, run_key
 
 SCHEMA = """
 node Ship { imo: I64 @key  name: String  built: Date?  seen: DateTime?  flags: [String]? }

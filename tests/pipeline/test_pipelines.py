@@ -12,8 +12,8 @@ import omnigraph.graph as og
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.errors import RunStopped
-from omnigraph.pipeline.requests import PipelineInterrupted
-from omnigraph.pipeline.runs import RunState
+from omnigraph.pipeline.runs.requests import PipelineInterrupted
+from omnigraph.pipeline.runs.run import RunState
 from omnigraph.write.violations import ValidationFailed
 from tests.support.program import ROOT
 

@@ -14,9 +14,9 @@ import omnigraph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.lang import QueryError
-from omnigraph.pipeline.execution.execute import QueryInput, build_query_frame
-from omnigraph.pipeline.filters import apply_conditions
-from omnigraph.pipeline.pinned import pin_table
+from omnigraph.pipeline.connector.filters import apply_conditions
+from omnigraph.pipeline.connector.table_scan import pin_table
+from omnigraph.pipeline.query.execute import QueryInput, build_query_frame
 from omnigraph.plan import FUNCTIONS
 from omnigraph.plan.functions import FunctionKind
 from tests.cases.test_read_cases import CASES, graph_of  # noqa: F401 - a fixture

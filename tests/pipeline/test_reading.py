@@ -14,9 +14,9 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, In, IsNotNull, Not, Str
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound, VersionReclaimed
-from omnigraph.pipeline.columns import arrow_schema
-from omnigraph.pipeline.filters import apply_conditions, stored_filter
-from omnigraph.pipeline.pinned import manifest_at, pin_table
+from omnigraph.pipeline.connector.columns import arrow_schema
+from omnigraph.pipeline.connector.filters import apply_conditions, stored_filter
+from omnigraph.pipeline.connector.table_scan import manifest_at, pin_table
 from omnigraph.storage.scan import group_fragments
 from tests.support.frames import exported, rows_by_id
 from tests.support.generated_graphs import some_sample

@@ -11,18 +11,19 @@ import pytest
 
 from omnigraph import pipeline
 from omnigraph.errors import Category, InvalidInput
-from omnigraph.pipeline import java, sessions
-from omnigraph.pipeline.archive import archive_flags, class_archive_path
-from omnigraph.pipeline.java import find_java
+from omnigraph.pipeline.sessions import java
+from omnigraph.pipeline.sessions import session as spark_session
+from omnigraph.pipeline.sessions.class_archive import archive_flags, class_archive_path
+from omnigraph.pipeline.sessions.java import find_java
 from tests.support.java_runtime import FLAGS
 from tests.support.processes import LONG, is_gone
 
 STARTS = """
 import os, sys
 from omnigraph import pipeline
-from omnigraph.pipeline import sessions
+from omnigraph.pipeline.sessions import session as spark_session
 spark = pipeline.session("local[1]", memory="512m")
-print(sessions._machine.process.pid, flush=True)
+print(spark_session._machine.process.pid, flush=True)
 """
 
 
@@ -61,8 +62,8 @@ def test_defaults_fit_this_machine_and_settings_win_over_them(spark):
 
 def test_session_without_a_system_java_uses_the_java_of_pip_and_prints_nothing(tmp_path):
     spoilt = (
-        "from omnigraph.pipeline import java\n"
-        "from omnigraph.pipeline.archive import class_archive_path\n"
+        "from omnigraph.pipeline.sessions import java\n"
+        "from omnigraph.pipeline.sessions.class_archive import class_archive_path\n"
         "archive = class_archive_path(java.find_java())\n"
         "archive.parent.mkdir(parents=True); archive.write_bytes(b'no archive')\n"
     )
@@ -91,8 +92,8 @@ def test_virtual_machine_ends_with_its_process(ending):
 
 @pytest.mark.parametrize("master", ["spark://127.0.0.1:1", "sc://127.0.0.1:1/;user_id=a"])
 def test_cluster_that_does_not_answer_is_an_error_before_anything_starts(master, monkeypatch):
-    monkeypatch.setattr(sessions, "_active_session", lambda master: None)
-    monkeypatch.setattr(sessions, "start_jvm", None)
+    monkeypatch.setattr(spark_session, "_active_session", lambda master: None)
+    monkeypatch.setattr(spark_session, "start_jvm", None)
     with pytest.raises(pipeline.SparkUnavailable, match=r"127\.0\.0\.1:1") as caught:
         pipeline.session(master)
     assert caught.value.code == "cluster_unreachable"
@@ -151,7 +152,7 @@ def test_warming_up_makes_an_archive_that_the_next_session_uses(tmp_path):
     assert archive.parent == tmp_path / "omnigraph" / "spark"
     assert report["bytes"] > archive.stat().st_size > 0
     uses = (
-        "maps = open(f'/proc/{sessions._machine.process.pid}/maps').read()\n"
+        "maps = open(f'/proc/{spark_session._machine.process.pid}/maps').read()\n"
         f"print({str(archive)!r} in maps, spark.range(7).count())"
     )
     session = child(STARTS + uses, env)

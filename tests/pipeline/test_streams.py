@@ -12,8 +12,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 import omnigraph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, OmniError
-from omnigraph.pipeline import batches as taking
-from omnigraph.pipeline import streams
+from omnigraph.pipeline.connector import stream_writer, streams
 from tests.support.streaming import SCHEMA
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -126,9 +125,9 @@ def test_a_stream_of_a_killed_process_is_continued_by_another(spark, graph, copy
 
 def noted(monkeypatch, name):
     """Let workers load what a batch has, and note that they do."""
-    real, calls = getattr(taking, name), []
-    monkeypatch.setattr(taking, "SMALL_BATCH_ROWS", 0)
-    monkeypatch.setattr(taking, name, lambda *given: calls.append(name) or real(*given))
+    real, calls = getattr(stream_writer, name), []
+    monkeypatch.setattr(stream_writer, "SMALL_BATCH_ROWS", 0)
+    monkeypatch.setattr(stream_writer, name, lambda *given: calls.append(name) or real(*given))
     return calls
 
 

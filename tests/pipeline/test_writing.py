@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound, OmniError
-from omnigraph.pipeline.scratch import ScratchFiles
+from omnigraph.pipeline.connector.scratch import ScratchFiles
 from omnigraph.write import ValidationFailed
 from tests.support.frames import exported, rows_by_id
 from tests.support.typed_graph import PARTS, columns_of, fill

@@ -30,8 +30,8 @@ from omnigraph.lang import (
     report_for_bytes,
 )
 from omnigraph.lang.query_tree import QueryDecl
-from omnigraph.pipeline.resolve import report_types
-from omnigraph.pipeline.spec import parse_pipeline
+from omnigraph.pipeline.config.resolve import report_types
+from omnigraph.pipeline.config.spec import parse_pipeline
 from omnigraph.plan import (
     QueryPlan,
     bind_parameters,

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from omnigraph.pipeline.java import FLAGS, find_java
+from omnigraph.pipeline.sessions.java import FLAGS, find_java
 
 START_SECONDS = 300
 """Seconds after which a start is considered to have failed."""

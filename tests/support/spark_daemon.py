@@ -17,10 +17,10 @@ _IMPORTED = (
     "pyspark.worker",
     "pyspark.sql.pandas.serializers",
     "omnigraph.graph",
-    "omnigraph.pipeline.load",
-    "omnigraph.pipeline.source",
-    "omnigraph.pipeline.streams",
-    "omnigraph.pipeline.upkeep",
+    "omnigraph.pipeline.load.entry_points",
+    "omnigraph.pipeline.connector.data_source",
+    "omnigraph.pipeline.connector.streams",
+    "omnigraph.pipeline.maintenance.optimize",
 )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import omnigraph.graph as og
 from omnigraph import pipeline
-from omnigraph.pipeline import sessions
+from omnigraph.pipeline.sessions import session as spark_session
 from tests.support.embedding import MOCK
 from tests.support.processes import LONG, is_gone
 from tests.support.small_spark_session import SETTINGS
@@ -156,8 +156,8 @@ def _work(folder: Path) -> None:
 def main(folder: str, *places: str) -> None:
     """Begin, and die."""
     pipeline.session("local[1]", memory="512m", config=SETTINGS)
-    assert sessions._machine is not None
-    print(sessions._machine.process.pid, flush=True)
+    assert spark_session._machine is not None
+    print(spark_session._machine.process.pid, flush=True)
     there = threading.Semaphore(0)
     _stand_still(there)
     for place in places:

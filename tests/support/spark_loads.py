@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 import omnigraph.graph as og
 from omnigraph.embed.config import read_models
-from omnigraph.pipeline.load import load_frames
-from omnigraph.pipeline.model import OnViolation, SparkLoadOptions, SparkLoadResult, TypeFrame
-from omnigraph.pipeline.runs import PipelineRun, RunStore
+from omnigraph.pipeline.load.entry_points import load_frames
+from omnigraph.pipeline.load.model import OnViolation, SparkLoadOptions, SparkLoadResult, TypeFrame
+from omnigraph.pipeline.runs.run import PipelineRun, RunStore
 from omnigraph.write.load import parse_load_mode
 
 SCHEMA = """

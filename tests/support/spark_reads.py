@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
-from omnigraph.pipeline.columns import arrow_schema
-from omnigraph.pipeline.execution.execute import QueryInput, build_query_frame
-from omnigraph.pipeline.filters import FilterCondition, apply_conditions
-from omnigraph.pipeline.pinned import TableScan, pin_table
+from omnigraph.pipeline.connector.columns import arrow_schema
+from omnigraph.pipeline.connector.filters import FilterCondition, apply_conditions
+from omnigraph.pipeline.connector.table_scan import TableScan, pin_table
+from omnigraph.pipeline.query.execute import QueryInput, build_query_frame
 from omnigraph.query.result import Result
 from tests.support.generated_reads import Read
 

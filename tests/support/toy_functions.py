@@ -17,7 +17,7 @@ from omnigraph.catalog.model import JsonMembers, Property, ValueConstraint
 from omnigraph.catalog.properties import DeclaringType
 from omnigraph.lang import Code, TextSpan
 from omnigraph.lang.schema_tree import AnnotationArgument, ConstraintArgument
-from omnigraph.pipeline.execution.expressions import ExpressionCompiler
+from omnigraph.pipeline.query.expressions import ExpressionCompiler
 from omnigraph.plan.expressions import FunctionCall
 from omnigraph.query.aggregation import Grouping
 from omnigraph.query.bm25 import TextIndex

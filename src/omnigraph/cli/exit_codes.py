@@ -11,7 +11,7 @@ import click
 from omnigraph.errors import Category, OmniError
 from omnigraph.lang import DiagnosticError
 from omnigraph.pipeline.errors import TooManyRejects
-from omnigraph.pipeline.report import RunReport
+from omnigraph.pipeline.runs.report import RunReport
 from omnigraph.write import ValidationFailed
 
 

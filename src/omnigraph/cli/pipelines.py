@@ -14,12 +14,12 @@ from omnigraph.cli.open_graph import address_options, load_user_config
 from omnigraph.cli.options import InvalidUsage
 from omnigraph.cli.output import count_text, print_notes, print_table
 from omnigraph.graph import Graph
-from omnigraph.pipeline.page import seconds_text, size_text, state_text
-from omnigraph.pipeline.plans import PipelinePlan
-from omnigraph.pipeline.report import RunReport
-from omnigraph.pipeline.runs import PipelineRun
-from omnigraph.pipeline.selection import PipelineLineage
-from omnigraph.pipeline.spec import Pipeline, StoredPipeline
+from omnigraph.pipeline.config.selection import PipelineLineage
+from omnigraph.pipeline.config.spec import Pipeline, StoredPipeline
+from omnigraph.pipeline.runs.html_report import seconds_text, size_text, state_text
+from omnigraph.pipeline.runs.plan import PipelinePlan
+from omnigraph.pipeline.runs.report import RunReport
+from omnigraph.pipeline.runs.run import PipelineRun
 from omnigraph.service.cluster.pipelines import (
     AppliedPipeline,
     applied_pipelines,

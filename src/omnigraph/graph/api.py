@@ -44,7 +44,7 @@ from omnigraph.maintain.verify_subprocess import verify_in_subprocess
 from omnigraph.merge.conflict_decisions import parse_decisions
 from omnigraph.merge.merge import cherry_pick, merge, revert
 from omnigraph.merge.model import MergeOptions, MergeResult
-from omnigraph.pipeline.face import Pipelines
+from omnigraph.pipeline.api import Pipelines
 from omnigraph.policy import Policy, PolicyAction
 from omnigraph.policy.authorization import AccessRights, Authorizer
 from omnigraph.query.analytics.run import GraphAnalysis

@@ -197,7 +197,7 @@ def _scalar(
         about=about,
         mismatch_code=Code.FUNCTION_MISUSE,
         local=Implementation(f"omnigraph.query.{module}:{name}"),
-        spark=Implementation(f"omnigraph.pipeline.execution.{module}:{name}"),
+        spark=Implementation(f"omnigraph.pipeline.query.{module}:{name}"),
     )
 
 
@@ -224,7 +224,7 @@ def _operator(
         about=about,
         mismatch_code=Code.INCOMPATIBLE_TYPES,
         local=Implementation(f"omnigraph.query.arithmetic:{implementation}"),
-        spark=Implementation(f"omnigraph.pipeline.execution.arithmetic:{implementation}"),
+        spark=Implementation(f"omnigraph.pipeline.query.arithmetic:{implementation}"),
     )
 
 
@@ -248,7 +248,7 @@ _ROWS = (
         result=PropertyType(Scalar.DATE_TIME),
         about="the instant the request started; the same everywhere in one query",
         local=Implementation("omnigraph.query.expressions:now"),
-        spark=Implementation("omnigraph.pipeline.execution.expressions:constant_value"),
+        spark=Implementation("omnigraph.pipeline.query.expressions:constant_value"),
     ),
     _scalar(
         "coalesce",
@@ -284,7 +284,7 @@ _ROWS = (
         result=PropertyType(Scalar.I64),
         about="how many values are not null; `count(distinct …)` counts different ones",
         local=Implementation("omnigraph.query.aggregation:count"),
-        spark=Implementation("omnigraph.pipeline.execution.aggregates:count"),
+        spark=Implementation("omnigraph.pipeline.query.aggregates:count"),
         allows_distinct=True,
         supports_row_weights=True,
         counts_rows=True,
@@ -295,7 +295,7 @@ _ROWS = (
         result=_NUMBER,
         about="sum of the values that are not null",
         local=Implementation("omnigraph.query.aggregation:sum_of_values"),
-        spark=Implementation("omnigraph.pipeline.execution.aggregates:sum_of_values"),
+        spark=Implementation("omnigraph.pipeline.query.aggregates:sum_of_values"),
     ),
     _aggregate(
         name="avg",
@@ -303,7 +303,7 @@ _ROWS = (
         result=_NUMBER,
         about="mean of the values that are not null",
         local=Implementation("omnigraph.query.aggregation:mean"),
-        spark=Implementation("omnigraph.pipeline.execution.aggregates:mean"),
+        spark=Implementation("omnigraph.pipeline.query.aggregates:mean"),
     ),
     _aggregate(
         name="min",
@@ -311,7 +311,7 @@ _ROWS = (
         result=None,
         about="smallest value; Strings by UTF-8 bytes, false before true",
         local=Implementation("omnigraph.query.aggregation:minimum"),
-        spark=Implementation("omnigraph.pipeline.execution.aggregates:minimum"),
+        spark=Implementation("omnigraph.pipeline.query.aggregates:minimum"),
         supports_row_weights=True,
     ),
     _aggregate(
@@ -320,7 +320,7 @@ _ROWS = (
         result=None,
         about="largest value",
         local=Implementation("omnigraph.query.aggregation:maximum"),
-        spark=Implementation("omnigraph.pipeline.execution.aggregates:maximum"),
+        spark=Implementation("omnigraph.pipeline.query.aggregates:maximum"),
         supports_row_weights=True,
     ),
     _aggregate(
@@ -330,7 +330,7 @@ _ROWS = (
         about="the values that are not null as a list, ascending; `collect(distinct …)` has each "
         "once",
         local=Implementation("omnigraph.query.aggregation:collect"),
-        spark=Implementation("omnigraph.pipeline.execution.aggregates:collect"),
+        spark=Implementation("omnigraph.pipeline.query.aggregates:collect"),
         allows_distinct=True,
     ),
     _text_predicate(
@@ -375,7 +375,7 @@ _ROWS = (
         about="distance to the query vector; nearest first",
         mismatch_code=Code.BOUNDS_OR_NEAREST,
         local=Implementation("omnigraph.query.search:VectorDistance"),
-        spark=Implementation("omnigraph.pipeline.execution.expressions:vector_distance"),
+        spark=Implementation("omnigraph.pipeline.query.expressions:vector_distance"),
         needs_limit=Code.NEAREST_NEEDS_LIMIT,
         refuses_alias=Code.NEAREST_WITH_ALIAS,
     ),

@@ -8,9 +8,9 @@ from pyarrow import feather
 
 from omnigraph.catalog import load_catalog
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.scaffold import pipeline_text
-from omnigraph.pipeline.source_check import check_pipeline
-from omnigraph.pipeline.spec import read_pipeline
+from omnigraph.pipeline.config.scaffold import pipeline_text
+from omnigraph.pipeline.config.source_check import check_pipeline
+from omnigraph.pipeline.config.spec import read_pipeline
 from omnigraph.write.inference import find_input_files, infer_schema, schema_text
 
 

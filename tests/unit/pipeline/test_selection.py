@@ -4,8 +4,8 @@ import pytest
 
 from omnigraph.catalog import load_catalog
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.selection import pipeline_lineage, select_part
-from omnigraph.pipeline.spec import read_pipeline
+from omnigraph.pipeline.config.selection import pipeline_lineage, select_part
+from omnigraph.pipeline.config.spec import read_pipeline
 
 CATALOG = load_catalog(
     "node Person { name: String @key } node City { name: String @key } node Old { name: String }\n"

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.pipeline.source_check import check_pipeline
-from omnigraph.pipeline.spec import PipelineError, read_pipeline
+from omnigraph.pipeline.config.source_check import check_pipeline
+from omnigraph.pipeline.config.spec import PipelineError, read_pipeline
 from tests.support.catalogs import sound
 
 SCHEMA = """

@@ -9,10 +9,10 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.pipeline.document import RejectLimit
-from omnigraph.pipeline.fields import SECTIONS, FieldKind
-from omnigraph.pipeline.json_schema import json_schema
-from omnigraph.pipeline.spec import PipelineError, read_pipeline
+from omnigraph.pipeline.config.document import RejectLimit
+from omnigraph.pipeline.config.fields import SECTIONS, FieldKind
+from omnigraph.pipeline.config.json_schema import json_schema
+from omnigraph.pipeline.config.spec import PipelineError, read_pipeline
 from tests.support.cases import ROOT, parse_cases
 from tests.support.program import ROOT as REPOSITORY
 
@@ -165,7 +165,7 @@ def test_every_section_of_the_registry_is_used():
 
 
 def test_spark_is_not_imported_before_it_is_needed():
-    modules = "omnigraph.graph, omnigraph.pipeline.face, omnigraph.cli.commands.pipeline"
+    modules = "omnigraph.graph, omnigraph.pipeline.api, omnigraph.cli.commands.pipeline"
     program = f"import sys, {modules}; print('pyspark' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("False\n", "")

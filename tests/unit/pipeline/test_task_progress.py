@@ -2,7 +2,7 @@
 
 from pyspark import SparkContext
 
-from omnigraph.pipeline.task_progress import running_tasks
+from omnigraph.pipeline.sessions.task_progress import running_tasks
 
 
 def test_a_session_that_is_starting_has_no_tasks_yet(monkeypatch):

@@ -37,13 +37,13 @@ from omnigraph.cli.pipelines import (
 )
 from omnigraph.cli.progress import log_format_option, show_progress
 from omnigraph.graph import Graph
-from omnigraph.pipeline.page import report_page
-from omnigraph.pipeline.report import RunReport
-from omnigraph.pipeline.requests import PipelineInterrupted
-from omnigraph.pipeline.resolve import check_types
-from omnigraph.pipeline.selection import pipeline_lineage, select_part
-from omnigraph.pipeline.source_check import check_pipeline
-from omnigraph.pipeline.spec import Pipeline, PipelineSource, read_pipeline
+from omnigraph.pipeline.config.resolve import check_types
+from omnigraph.pipeline.config.selection import pipeline_lineage, select_part
+from omnigraph.pipeline.config.source_check import check_pipeline
+from omnigraph.pipeline.config.spec import Pipeline, PipelineSource, read_pipeline
+from omnigraph.pipeline.runs.html_report import report_page
+from omnigraph.pipeline.runs.report import RunReport
+from omnigraph.pipeline.runs.requests import PipelineInterrupted
 
 _PATH = click.Path(path_type=Path)
 

@@ -17,9 +17,9 @@ from omnigraph.cli.inference import (
 )
 from omnigraph.cli.options import json_option
 from omnigraph.cli.output import print_notes, print_result
-from omnigraph.pipeline.resolve import check_types
-from omnigraph.pipeline.scaffold import pipeline_text
-from omnigraph.pipeline.spec import StoredPipeline, read_pipeline
+from omnigraph.pipeline.config.resolve import check_types
+from omnigraph.pipeline.config.scaffold import pipeline_text
+from omnigraph.pipeline.config.spec import StoredPipeline, read_pipeline
 from omnigraph.write.inference import schema_text
 
 

@@ -13,7 +13,7 @@ from omnigraph.catalog.model import NodeType
 from omnigraph.commit.model import Snapshot
 from omnigraph.commit.snapshot import SnapshotRef
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.graphs import GraphHandle
+from omnigraph.pipeline.graph_handle import GraphHandle
 from omnigraph.query.analytics.algorithms import AnalysisAlgorithm, find_algorithm
 from omnigraph.query.analytics.run import GraphAnalysis, NodeValues
 from omnigraph.query.engine import QuerySettings

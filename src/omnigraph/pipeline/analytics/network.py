@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from omnigraph.catalog import TypeKind
 from omnigraph.catalog.model import endpoint_column_names
 from omnigraph.commit.model import Snapshot
-from omnigraph.pipeline.frames import read
-from omnigraph.pipeline.graphs import GraphHandle
+from omnigraph.pipeline.connector.frames import read
+from omnigraph.pipeline.graph_handle import GraphHandle
 from omnigraph.query.analytics.network import AnalysisTypes
 
 NODE, SRC, DST, VALUE = "node", "src", "dst", "value"

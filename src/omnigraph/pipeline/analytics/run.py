@@ -23,11 +23,11 @@ from omnigraph.pipeline.analytics.network import (
     read_network,
 )
 from omnigraph.pipeline.analytics.pagerank import pagerank
-from omnigraph.pipeline.frames import read
-from omnigraph.pipeline.graphs import GraphHandle
-from omnigraph.pipeline.load import load_frames, load_result
-from omnigraph.pipeline.model import SparkLoadOptions, TypeFrame
-from omnigraph.pipeline.sessions import session
+from omnigraph.pipeline.connector.frames import read
+from omnigraph.pipeline.graph_handle import GraphHandle
+from omnigraph.pipeline.load.entry_points import load_frames, load_result
+from omnigraph.pipeline.load.model import SparkLoadOptions, TypeFrame
+from omnigraph.pipeline.sessions.session import session
 from omnigraph.query.analytics.run import GraphAnalysis
 from omnigraph.write.load import LoadResult, WriteMode
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from omnigraph.catalog import Catalog
 from omnigraph.errors import NotFound
 from omnigraph.lang import DiagnosticReport
-from omnigraph.pipeline.resolve import report_types
-from omnigraph.pipeline.spec import StoredPipeline, parse_pipeline
+from omnigraph.pipeline.config.resolve import report_types
+from omnigraph.pipeline.config.spec import StoredPipeline, parse_pipeline
 from omnigraph.service.cluster.config import read_config
 from omnigraph.service.cluster.diagnostics import ClusterDiagnostics
 from omnigraph.service.cluster.ledger import resource_names

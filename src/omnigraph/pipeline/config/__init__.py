@@ -1,0 +1,4 @@
+"""Pipeline files: fields, parser, checks against types and sources, selection, JSON Schema.
+
+Nothing here needs Spark.
+"""

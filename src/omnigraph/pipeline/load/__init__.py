@@ -1,0 +1,1 @@
+"""Distributed loads: stage, exchange keys, check, reject, embed, rebase, publish."""

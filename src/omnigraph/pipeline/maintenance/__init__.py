@@ -1,0 +1,1 @@
+"""Maintenance on executors: optimize and verify."""

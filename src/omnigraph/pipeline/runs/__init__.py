@@ -1,0 +1,1 @@
+"""Runs of pipelines: records, leases, recovery, the runner, plans and reports."""

@@ -1,0 +1,63 @@
+"""Run functions on executors: one task each, results in the order of the tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from omnigraph.errors import Category, OmniError
+from omnigraph.pipeline.sessions.session import session
+
+_TaskT = TypeVar("_TaskT")
+_DoneT = TypeVar("_DoneT")
+_SCHEMA = "number bigint, done binary"
+
+
+def run_on_executors(
+    spark: SparkSession, work: Callable[[_TaskT], _DoneT], tasks: Sequence[_TaskT]
+) -> list[_DoneT]:
+    """Run a function for each task on executors, and return the results.
+
+    Tasks and results are pickled. An OmniError of a task is raised here; a task may run more than
+    once, so the function must be idempotent.
+    """
+    if not tasks:
+        return []
+    count = len(tasks)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                done = pickle.dumps(_attempt(work, tasks[number]))
+                columns = [pa.array([number], pa.int64()), pa.array([done], pa.binary())]
+                yield pa.RecordBatch.from_arrays(columns, names=["number", "done"])
+
+    rows = spark.range(0, count, 1, count).mapInArrow(run, _SCHEMA).collect()
+    # What is read here was written by the function above.
+    found = {row["number"]: pickle.loads(row["done"]) for row in rows}  # noqa: S301
+    return [_result(found[number]) for number in range(count)]
+
+
+def _attempt(work: Callable[[Any], Any], task: Any) -> tuple[bool, Any]:  # noqa: ANN401 - as above
+    try:
+        return True, work(task)
+    except OmniError as error:
+        return False, error.to_json()
+
+
+def _result(done: tuple[bool, Any]) -> Any:  # noqa: ANN401 - whatever the work gives
+    worked, value = done
+    if worked:
+        return value
+    category = Category(value["category"])
+    message, code, details = value["message"], value["code"], value["details"]
+    raise OmniError(message, code=code, category=category, details=details)
+
+
+def on_spark(work: Callable[[_TaskT], _DoneT], tasks: Sequence[_TaskT]) -> list[_DoneT]:
+    """Do the same on the running session, or on a new one."""
+    return run_on_executors(session(), work, tasks)

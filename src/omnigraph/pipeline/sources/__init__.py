@@ -1,0 +1,1 @@
+"""Sources of pipelines: readers, splits, and the mapping of their rows to types."""
