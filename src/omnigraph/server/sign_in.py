@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from omnigraph.errors import Category, InvalidInput, OmniError
+from omnigraph.errors import Category, OmniError
 from omnigraph.server.request import AppState, RequestContext, json_response
 from omnigraph.server.responses import error_response
 from omnigraph.server.settings import MAX_BODY_BYTES
@@ -147,7 +147,7 @@ class LoopbackHostMiddleware:
         """Run a request if it was sent to this server."""
         if scope["type"] == "http" and not _is_local(scope):
             message = "this server only accepts requests to 127.0.0.1 or localhost and its own port"
-            refused = InvalidInput(message, code="host_unknown")
+            refused = OmniError(message, code="host_unknown", category=Category.DENIED)
             await error_response(refused)(scope, receive, send)
             return
         await self._app(scope, receive, send)
