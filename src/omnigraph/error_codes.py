@@ -254,7 +254,9 @@ policy_action_unknown | invalid | The policy action does not exist.
 policy_evaluation_failed | internal | The policy could not be evaluated; nothing is allowed.
 
 # HTTP requests
-unauthorized | denied 401 | The bearer token is missing or invalid.
+unauthorized | denied 401 | The bearer token is missing or invalid, or the session is over.
+cross_site | denied | A request with the cookie of a session was not sent by a page of the server.
+host_unknown | denied | The `Host` of the request is not the address of the local server.
 method_not_allowed | invalid 405 | The path does not support the method.
 content_type_unsupported | invalid 415 | The content type of the body is not supported.
 body_malformed | invalid | The body is not valid UTF-8 or JSON.
@@ -285,6 +287,7 @@ server_unprotected | invalid | The server would listen on a network address with
 server_missing | invalid | Libraries are not installed: `pip install 'omnigraph[server]'`.
 telemetry_missing | invalid | Libraries are not installed: `pip install 'omnigraph[telemetry]'`.
 tokens_missing | invalid | A policy is set without tokens, so callers cannot be identified.
+session_key_invalid | invalid | The key that signs sessions is too short.
 tokens_invalid | invalid | The token file or secret cannot be read.
 tls_incomplete | invalid | TLS needs a certificate and its key.
 tls_invalid | invalid | The TLS certificate and its key cannot be used.

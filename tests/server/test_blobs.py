@@ -40,6 +40,9 @@ def test_a_blob_comes_whole_with_its_identity(client, loaded):
     assert answer.status_code == 200
     assert answer.content == DATA
     assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"] == "attachment"
+    assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
+    assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["content-length"] == str(len(DATA))
     assert answer.headers["accept-ranges"] == "bytes"
     assert answer.headers["omnigraph-snapshot-id"] == loaded

@@ -39,6 +39,7 @@ COMMAND_GROUPS = {
     "Search & indexes": ("index", "embed"),
     "Serving": (
         "serve",
+        "studio",
         "mcp",
         "cluster",
         "graphs",

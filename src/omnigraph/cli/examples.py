@@ -162,6 +162,8 @@ serve | --graph papers=./my-graph --no-maintenance
 snapshot | ./my-graph --branch review
 status | ./my-graph
 status | ./my-graph --json
+studio | ./my-graph
+studio | ./my-graph --no-open --as ada
 tag | create --store ./my-graph v1
 tag create | --store ./my-graph v1 --at main
 tag delete | --store ./my-graph v1

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import groupby
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -26,8 +27,11 @@ from omnigraph.server.request import AppState, RequestContext, json_response
 from omnigraph.server.responses import error_response
 from omnigraph.server.routes import HttpRoute
 from omnigraph.server.settings import MAX_STREAMS, WRITER_THREADS, ServerLimits
+from omnigraph.server.sign_in import LoopbackHostMiddleware, identify
+from omnigraph.server.studio_files import BUILT, StudioFiles
 from omnigraph.service.operations import OPERATIONS, AnyOperation
 from omnigraph.service.session import GraphService
+from omnigraph.service.sign_in import BrowserSessions, session_key
 
 _HEALTH_PATHS = ("/healthz", "/readyz")
 """Routes that are there for agents alone, too."""
@@ -35,7 +39,7 @@ _REMOVED_ROUTES = (("POST", "/graphs"), ("DELETE", "/graphs"))
 """Routes there once were; they are answered like any other path that leads nowhere."""
 
 
-def create_app(
+def create_app(  # noqa: PLR0913 - one for each part of a server
     service: GraphService,
     limits: ServerLimits | None = None,
     metrics: ServerMetrics | None = None,
@@ -43,13 +47,25 @@ def create_app(
     agents_only: bool = False,
     trusted_proxies: Sequence[str] = (),
     operations: Sequence[AnyOperation] = OPERATIONS,
+    sessions: BrowserSessions | None = None,
+    studio: Path = BUILT,
 ) -> Starlette:
-    """Return the application that serves some graphs; with `agents_only`, to agents alone."""
+    """Return the application that serves some graphs; with `agents_only`, to agents alone.
+
+    `studio` is the folder of the built Studio.
+    """
     chosen, counted = limits or ServerLimits(), metrics or ServerMetrics()
     scheduler = ReadScheduler(chosen.threads, service.admission.reads_max, counted)
     writers = ThreadPoolExecutor(WRITER_THREADS, thread_name_prefix="omnigraph-change")
     proxies = parse_networks(trusted_proxies)
-    state = AppState(service, chosen, scheduler, writers, asyncio.Semaphore(MAX_STREAMS))
+    state = AppState(
+        service,
+        chosen,
+        scheduler,
+        writers,
+        asyncio.Semaphore(MAX_STREAMS),
+        sessions or BrowserSessions(session_key({})),
+    )
     agents = McpRoutes(scheduler, operations)
     shown = [o for o in operations if o.path in _HEALTH_PATHS or not agents_only]
     described = build_openapi(shown, authenticated=bool(service.tokens))
@@ -74,9 +90,11 @@ def create_app(
             *(_route(state, path, list(group)) for path, group in by_path),
             Route("/openapi.json", openapi),
             Route("/metrics", measured),
+            *([] if agents_only else StudioFiles(studio).routes),
         ],
         middleware=[
-            Middleware(RequestMiddleware, metrics=counted, seconds=chosen.send, proxies=proxies)
+            Middleware(RequestMiddleware, metrics=counted, seconds=chosen.send, proxies=proxies),
+            *([Middleware(LoopbackHostMiddleware)] if service.local else []),
         ],
         exception_handlers={HTTPException: _route_not_found},
         lifespan=lifespan,
@@ -120,7 +138,7 @@ async def _respond(state: AppState, route: HttpRoute, request: Request) -> Respo
 async def _handle(state: AppState, route: HttpRoute, request: Request) -> Response:
     service, actor = state.service, None
     if not route.public:
-        actor = service.identify(request.headers.get("authorization"))
+        actor, _ = identify(state, service, request)
         record_route(request, route.path, actor)
     response = await route.handle(RequestContext(state, request, service, actor))
     if route.successor is not None:

@@ -36,6 +36,7 @@ from omnigraph.server.routes import (
     to_request,
 )
 from omnigraph.server.settings import MAX_LOAD_BYTES
+from omnigraph.server.sign_in import handle_session, handle_sign_in, handle_sign_out
 from omnigraph.server.streaming import NDJSON, stream_response
 from omnigraph.service import wire
 from omnigraph.service.operations import AnyOperation
@@ -178,6 +179,9 @@ HANDLERS: Mapping[str | None, OperationHandler] = {
     "load_lines": handle_load_lines,
     "blob": handle_blob,
     "running": handle_running,
+    "sign_in": handle_sign_in,
+    "session": handle_session,
+    "sign_out": handle_sign_out,
 }
 
 

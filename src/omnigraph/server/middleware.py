@@ -30,6 +30,7 @@ from omnigraph.version import __version__
 
 TrustedNetwork: TypeAlias = IPv4Network | IPv6Network
 _FORWARDED = b"x-forwarded-for"
+_FORWARDED_PROTO = b"x-forwarded-proto"
 
 
 def parse_networks(texts: Iterable[str]) -> tuple[TrustedNetwork, ...]:
@@ -64,6 +65,15 @@ def client_address(scope: Scope, trusted: Sequence[TrustedNetwork]) -> str | Non
     return address
 
 
+def _apply_forwarded_scheme(scope: Scope, trusted: Sequence[TrustedNetwork]) -> None:
+    """Use the scheme of the client's connection to a trusted proxy."""
+    peer = scope.get("client")
+    if peer is not None and _is_trusted(str(peer[0]), trusted):
+        values = [value for name, value in scope["headers"] if name == _FORWARDED_PROTO]
+        if values in ([b"http"], [b"https"]):
+            scope["scheme"] = values[0].decode()
+
+
 def _forwarded_addresses(scope: Scope) -> list[str]:
     values = [value.decode("latin-1") for name, value in scope["headers"] if name == _FORWARDED]
     return [hop.strip() for value in values for hop in value.split(",")]
@@ -82,6 +92,7 @@ def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 REQUEST_ID = "x-request-id"
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _log = logging.getLogger("omnigraph.server")
 _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _ROUTE_FIELDS = "omnigraph.notes"
@@ -117,6 +128,7 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        _apply_forwarded_scheme(scope, self._proxies)
         log = RequestLog(_request_id(scope), client_address(scope, self._proxies))
         request = _RequestLifecycle(self._app, self._metrics, self._seconds, scope, log)
         await request.run(receive, send)
@@ -141,7 +153,7 @@ class _RequestLifecycle:
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._status = message["status"]
-                message["headers"] = [*message["headers"], (REQUEST_ID.encode(), self._id.encode())]
+                message["headers"] = self._headers(message["headers"])
             # A client that does not read its answer must not hold it in memory for good.
             async with asyncio.timeout(self._seconds):
                 await send(message)
@@ -152,6 +164,13 @@ class _RequestLifecycle:
         finally:
             self._record()
             current_request.reset(token)
+
+    def _headers(self, headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Add the request ID, and that no browser may guess another content type."""
+        added = [(REQUEST_ID.encode(), self._id.encode())]
+        if not any(name == _NO_SNIFF[0] for name, _ in headers):
+            added.append(_NO_SNIFF)
+        return [*headers, *added]
 
     async def _routed(self, receive: Receive, sent: Send) -> None:
         path = decode_path(self._scope)

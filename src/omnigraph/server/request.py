@@ -23,6 +23,7 @@ from omnigraph.server.read_scheduler import ReadScheduler
 from omnigraph.server.readiness import StorageReadiness
 from omnigraph.server.settings import MAX_BODY_BYTES, ServerLimits
 from omnigraph.service.session import GraphService, GraphSession, log_result_commit
+from omnigraph.service.sign_in import BrowserSessions
 from omnigraph.service.wire import IF_GRAPH_COMMIT
 from omnigraph.service.wire.decode import decode
 
@@ -156,6 +157,7 @@ class AppState:
     scheduler: ReadScheduler
     writers: Executor
     streams: asyncio.Semaphore
+    sessions: BrowserSessions
     readiness: StorageReadiness = field(default_factory=StorageReadiness)
 
 

@@ -87,9 +87,16 @@ def plan_delivery(blob: Blob, headers: BlobRequestHeaders) -> BlobDelivery:
     return BlobDelivery(206, {**identity, **place}, chosen)
 
 
+_DOWNLOAD = {
+    "Content-Disposition": "attachment",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+}
+"""A blob may be a page with scripts: browsers save it and never show it as a page."""
+
+
 def blob_identity_headers(blob: Blob) -> dict[str, str]:
-    """Return the headers that identify a blob."""
-    return {"ETag": blob.etag, "Accept-Ranges": "bytes"}
+    """Return the headers that identify a blob, and make a browser save it."""
+    return {"ETag": blob.etag, "Accept-Ranges": "bytes", **_DOWNLOAD}
 
 
 def _etag_matches(header: str, etag: str, *, weak: bool) -> bool:

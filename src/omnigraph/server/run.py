@@ -23,6 +23,7 @@ from omnigraph.server.query_peers import WorkerQueries
 from omnigraph.server.reload import ClusterWatcher, Reloader
 from omnigraph.server.service_loader import build_service
 from omnigraph.server.settings import ServerLimits, ServerSettings
+from omnigraph.service.sign_in import BrowserSessions, EndedSessions, OneTimeToken
 
 BACKLOG = 2_048
 
@@ -88,6 +89,7 @@ def run_server(
         ServerMetrics(shared=shared, maintenance=maintenance),
         agents_only=settings.agents_only,
         trusted_proxies=settings.trusted_proxies,
+        sessions=_browser_sessions(settings, environment, shared=shared),
     )
     app = with_tracing(plain, environment)
     listening = listen()
@@ -115,6 +117,15 @@ def run_server(
         ready(listening)
 
     _UvicornServer(config, begin, reloader, others).run(sockets=[listening])
+
+
+def _browser_sessions(
+    settings: ServerSettings, environment: Mapping[str, str], *, shared: bool
+) -> BrowserSessions:
+    ended = EndedSessions(Path(environment[METRICS_DIR_VARIABLE]) if shared else None)
+    local = settings.studio
+    one_time = None if local is None else OneTimeToken(local.one_time_token, local.token)
+    return BrowserSessions(settings.session_key, ended, one_time)
 
 
 def _limited_protocol(limits: ServerLimits) -> type[LimitedHttpProtocol]:

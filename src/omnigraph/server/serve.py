@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from omnigraph.errors import InvalidInput
 from omnigraph.server.logs import configure_logging
 from omnigraph.server.maintenance import background_maintenance
@@ -14,16 +16,19 @@ from omnigraph.server.settings import (
     MaintenanceOptions,
     ServerLimits,
     ServerSettings,
+    StudioOptions,
     check_certificate,
 )
 from omnigraph.server.supervisor import Supervisor
 from omnigraph.service.graph_registry import ALL_GRAPHS
+from omnigraph.service.sign_in import session_key
 
 __all__ = [
     "ALL_GRAPHS",
     "MaintenanceOptions",
     "ServerLimits",
     "ServerSettings",
+    "StudioOptions",
     "check_settings",
     "serve",
 ]
@@ -44,6 +49,7 @@ def serve(
     """Serve until a stop signal; `ready` is called with the address once it listens."""
     check_settings(settings)
     configure_logging(environment)
+    settings = msgspec.structs.replace(settings, session_key=session_key(environment))
     with exit_on_stop_signals(), background_maintenance(settings, environment) as maintained:
         if settings.workers > 1:
             Supervisor(maintained, environment).run(ready)

@@ -86,10 +86,7 @@ def build_service(
         wanted = _configured_sources(settings)
     else:
         wanted = read_cluster_sources(settings.cluster, environment)
-    tokens = TokenStore.from_environment(environment)
-    state = choose_auth_mode(
-        tokens=bool(tokens), policies=wanted.policies, unauthenticated=settings.unauthenticated
-    )
+    tokens, state = _authentication(settings, environment, policies=wanted.policies)
     PROCESS_MEMORY.set_limit(settings.query_memory_total)
     registry = open_registry(
         [replace(source, durability=settings.durability) for source in wanted.sources],
@@ -103,10 +100,25 @@ def build_service(
         policy=wanted.policy,
         admission=AdmissionControl.from_environment(environment),
         declared=settings.cluster is not None,
+        local=settings.studio is not None,
         revision=wanted.revision,
         seconds=settings.query_seconds,
         memory=settings.query_memory,
     )
+
+
+def _authentication(
+    settings: ServerSettings, environment: Mapping[str, str], *, policies: bool
+) -> tuple[TokenStore, AuthMode]:
+    """Return the tokens and the mode; a local server has one token, and is open to its actor."""
+    if settings.studio is not None:
+        tokens = TokenStore.of([(settings.studio.actor, [settings.studio.token])])
+        return tokens, AuthMode.POLICY_ENABLED if policies else AuthMode.OPEN
+    tokens = TokenStore.from_environment(environment)
+    mode = choose_auth_mode(
+        tokens=bool(tokens), policies=policies, unauthenticated=settings.unauthenticated
+    )
+    return tokens, mode
 
 
 def rebuild_service(

@@ -58,6 +58,17 @@ class MaintenanceOptions(Struct, kw_only=True, frozen=True):
     metrics: str | None = None
 
 
+class StudioOptions(Struct, kw_only=True, frozen=True):
+    """A local server for one person, who signs in with a one-time token.
+
+    `token` is the bearer token it stands for, and `actor` the actor of both.
+    """
+
+    one_time_token: str
+    token: str
+    actor: str
+
+
 class ServerSettings(Struct, kw_only=True, frozen=True):
     """What to serve and how; a process that is one of several reads it as JSON.
 
@@ -65,7 +76,8 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
     With `agents_only` there are tools for agents and nothing else. `trusted_proxies` are addresses
     and networks whose `X-Forwarded-For` is believed. Without `maintenance` there is none.
-    Queries of `slow_query_seconds` and more are logged with their plan.
+    Queries of `slow_query_seconds` and more are logged with their plan. `session_key` signs the
+    cookies of browsers; `studio` makes it a local server.
     """
 
     cluster: str | None = None
@@ -89,6 +101,8 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     query_memory: int = 512 * 1024 * 1024
     query_memory_total: int = 2 * 1024 * 1024 * 1024
     maintenance: MaintenanceOptions | None = None
+    session_key: bytes = b""
+    studio: StudioOptions | None = None
     limits: ServerLimits = field(default_factory=ServerLimits)
 
 

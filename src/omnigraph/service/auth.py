@@ -128,11 +128,19 @@ class TokenStore:
         scheme, space, token = (header or "").partition(" ")
         if scheme.lower() != "bearer" or not space or not token.strip():
             raise Unauthorized("missing bearer token")
+        return self.find(token)[1]
+
+    def find(self, token: str) -> tuple[bytes, str]:
+        """Return the digest of a token and its actor; every digest is compared.
+
+        Raises:
+            Unauthorized: the token is unknown.
+        """
         shown = _digest(token.strip())
-        found: str | None = None
+        found: tuple[bytes, str] | None = None
         for digest, actor in self.entries:
             if hmac.compare_digest(digest, shown):
-                found = actor
+                found = digest, actor
         if found is None:
             raise Unauthorized("invalid bearer token", is_invalid=True)
         return found

@@ -32,6 +32,8 @@ class GraphService:
     policy: Policy | None = None
     admission: AdmissionControl = field(default_factory=AdmissionControl)
     declared: bool = False
+    local: bool = False
+    """Serves one person on this machine: `omnigraph studio`."""
     revision: int | None = None
     """The applied revision of the cluster that is served."""
     seconds: float | None = None
@@ -56,6 +58,8 @@ class ServiceSession:
 
     service: GraphService
     actor: str | None
+    expires_at: int | None = None
+    """When the session of a browser ends, in seconds since 1970; None for other callers."""
 
     def require(self, action: PolicyAction) -> None:
         """Raise PolicyDenied unless the policy of the server allows an action."""

@@ -16,6 +16,7 @@ from omnigraph.service.operations import (
     running,
     schema,
     server,
+    sessions,
     stored,
 )
 from omnigraph.service.operations.operation import Operation
@@ -26,6 +27,7 @@ OPERATIONS: tuple[AnyOperation, ...] = tuple(
     declared
     for module in (
         server,
+        sessions,
         schema,
         queries,
         stored,

@@ -205,3 +205,21 @@ class RunningQueryListOutput(Struct, kw_only=True):
     """The running queries, oldest first."""
 
     queries: list[RunningQueryOutput]
+
+
+class SignInRequest(Struct, kw_only=True):
+    """A bearer token, or the one-time token of a local Studio."""
+
+    token: str
+
+
+class SessionOutput(Struct, kw_only=True):
+    """The signed-in actor: null where callers need no token (`sign_in` is false).
+
+    `local` servers serve one person. `expires_at` is when the session of a browser ends.
+    """
+
+    actor: str | None
+    sign_in: bool
+    local: bool
+    expires_at: EpochMicros | None
