@@ -99,7 +99,7 @@ class GraphSession:
         return (
             self.registered.graph
             if self.actor is None
-            else self.registered.graph.as_actor(self.actor)
+            else self.registered.graph.as_verified_actor(self.actor)
         )
 
     def require(
