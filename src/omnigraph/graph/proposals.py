@@ -85,6 +85,11 @@ class Proposals(ProposalsApi[GraphContext, SnapshotRef]):
         if gate.actor is None or gate.actor != record.author:
             gate.check(PolicyAction.BRANCH_MERGE, record.source, record.target)
 
+    def branches(self, number: int) -> tuple[str, str]:
+        """Return the source and the target of a proposal that may be read."""
+        record = self._reading.record(number)
+        return record.source, record.target
+
     def events(
         self, after: str | None = None, *, proposal: int | None = None, limit: int = 100
     ) -> EventPage:

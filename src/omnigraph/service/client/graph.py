@@ -38,6 +38,7 @@ from omnigraph.service.client.decode import (
     read_origins,
     read_running_query,
 )
+from omnigraph.service.client.proposals import RemoteProposals, RemoteProtection
 from omnigraph.service.client.resources import (
     RemoteAddress,
     RemoteBranches,
@@ -104,6 +105,8 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         self.commits: RemoteCommits = RemoteCommits(context)
         self.changes: RemoteChanges = RemoteChanges(context)
         self.schema: RemoteSchema = RemoteSchema(context)
+        self.proposals: RemoteProposals = RemoteProposals(context)
+        self.protection: RemoteProtection = RemoteProtection(context)
 
     @property
     def uri(self) -> str:
