@@ -50,7 +50,7 @@ from omnigraph.pipeline.api import Pipelines
 from omnigraph.policy import Policy, PolicyAction
 from omnigraph.policy.authorization import AccessRights, Authorizer
 from omnigraph.query.analytics.run import GraphAnalysis
-from omnigraph.query.checks import StateCheck
+from omnigraph.query.checks import CheckResult, StateCheck, run_checks
 from omnigraph.query.engine import Engine, QuerySettings
 from omnigraph.query.entities import Blob, open_blob, read_entity
 from omnigraph.query.explain import Explanation
@@ -292,6 +292,14 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
     def cancel_query(self, id: str) -> None:
         if not RUNNING_QUERIES.cancel(id, self.uri, self._context.query_owner()):
             raise unknown_running_query(id)
+
+    @property
+    def checks(self) -> tuple[StateCheck, ...]:
+        """The checks that run before a proposal is merged."""
+        return self._context.checks
+
+    def run_checks(self, *, at: SnapshotRef | None = None) -> list[CheckResult]:
+        return run_checks(self._engine, self.snapshot(at), self._context.checks)
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may see everything a query names, on some branch.

@@ -25,6 +25,7 @@ from omnigraph.embed.config import VectorsFrom
 from omnigraph.graph.part import BranchContext, GraphPart
 from omnigraph.graph.proposal_protocol import ProposalsApi, ProtectionApi
 from omnigraph.merge.model import MergeResult
+from omnigraph.query.checks import CheckResult
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import LOCAL_ENGINE
@@ -392,6 +393,10 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
 
         Of an edge, also the commits that set its ends, as `src` and `dst`.
         """
+
+    @abstractmethod
+    def run_checks(self, *, at: _StateT | None = None) -> list[CheckResult]:
+        """Run the checks on the state of a branch, tag, commit ID or time."""
 
     @abstractmethod
     def blob(self, type_name: str, id: str, property: str, at: _StateT | None = None) -> Blob:

@@ -110,6 +110,12 @@ class CheckResult:
         """Whether what was found must not become visible."""
         return bool(self.count) and self.severity is CheckSeverity.FAIL
 
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> CheckResult:
+        """Read the wire form."""
+        members = {name: value for name, value in facts.items() if name != "passed"}
+        return cls(**{**members, "severity": CheckSeverity(facts["severity"])})
+
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
         return {

@@ -11,11 +11,12 @@ from omnigraph.policy.protection_rules import parse_rules
 from omnigraph.service import wire
 from omnigraph.service.admission import BRANCH_BYTES
 from omnigraph.service.operations import tool_arguments
-from omnigraph.service.operations.access import branch_name, on_graph
+from omnigraph.service.operations.access import READ_STATE, branch_name, on_graph, state
 from omnigraph.service.operations.answers import merge_output, to_answer
 from omnigraph.service.operations.links import Link, from_answer
 from omnigraph.service.operations.operation import Access, Tool, operation
 from omnigraph.service.operations.paths import WRITE_ERRORS
+from omnigraph.service.operations.stored import visible
 from omnigraph.service.session import GraphSession
 
 DEFAULT_PROPOSALS, DEFAULT_EVENTS = 50, 100
@@ -421,6 +422,33 @@ def list_events(
     proposals = session.graph.proposals
     page = proposals.events(request.after, proposal=request.proposal, limit=limit)
     return to_answer(page.to_json(), wire.ProposalEventListOutput)
+
+
+@operation(
+    name="runChecks",
+    route="GET /checks",
+    tag="proposals",
+    summary="Run the checks on a state",
+    access=READ_STATE,
+    extension=True,
+    example={"branch": "main"},
+    tools=(
+        Tool(
+            name="checks_run",
+            description="Run the stored checks on a branch, or on a commit ID, tag or time.",
+        ),
+    ),
+)
+def run_stored_checks(
+    session: GraphSession, request: wire.ChecksQuery
+) -> wire.CheckResultListOutput:
+    """Run the stored queries with `@check` that the caller may see; each row is a finding."""
+    at = state(session, request.branch, request.snapshot)
+    graph = session.graph
+    seen = {stored.name for stored in visible(session)}
+    shown = graph.with_checks([check for check in graph.checks if check.name in seen])
+    results = [result.to_json() for result in shown.run_checks(at=at)]
+    return to_answer({"checks": results}, wire.CheckResultListOutput)
 
 
 @operation(

@@ -275,6 +275,31 @@ class ProposalPreviewOutput(Struct, kw_only=True):
     schema: Any = None
 
 
+class ChecksQuery(Struct, kw_only=True):
+    """The state to check."""
+
+    branch: FromQuery[str | None] = None
+    snapshot: FromQuery[str | None] = None
+
+
+class CheckResultOutput(Struct, kw_only=True):
+    """What a check found: how many rows, the first of them, and their entities."""
+
+    name: str
+    severity: str
+    passed: bool
+    message: str
+    count: WireCount
+    rows: list[Any]
+    entities: list[Any]
+
+
+class CheckResultListOutput(Struct, kw_only=True):
+    """The results of all checks."""
+
+    checks: list[CheckResultOutput]
+
+
 class ProposalEventOutput(Struct, kw_only=True):
     """An event; `event` is its number among all, `seq` that within its proposal."""
 
