@@ -217,15 +217,15 @@ schema_boundary | conflict | The commit changed the schema, so changes cannot be
 baseline_invalid | invalid | The request body of a baseline is invalid.
 
 # Proposals and protection
-proposal_not_found | not_found | The proposal does not exist, or the actor may not read its branches.
+proposal_not_found | not_found | The proposal does not exist, or its branches may not be read.
 proposal_not_open | conflict | The proposal is merged or closed; a closed one can be opened again.
 proposal_not_closed | conflict | Only a closed proposal can be opened again.
 proposal_exists | conflict | There is an open proposal for this source and target.
 proposal_same_branch | invalid | The source and the target of a proposal are the same branch.
-proposal_invalid | invalid | The text of a proposal, comment or review is invalid; it lists all problems.
+proposal_invalid | invalid | The text of a proposal, comment or review is invalid.
 proposal_limit | limit | There are too many open proposals; merge or close some.
 proposal_moved | conflict | The source moved on since it was looked at; look at it again.
-proposal_source_gone | conflict | The source branch was deleted; create it again, or close the proposal.
+proposal_source_gone | conflict | The source branch was deleted; create it again, or close.
 comment_not_found | not_found | The proposal has no such comment.
 cursor_invalid | invalid | The cursor of an event feed is not one that a page returned.
 page_token_invalid | invalid | The page token is not one that a page returned.

@@ -29,7 +29,8 @@ def with_checks(graph: Graph, folder: Path | None) -> Graph:
     """Return a graph with the checks of a folder."""
     if folder is None:
         return graph
-    if not isinstance(graph, Graph):
+    opened: object = graph  # a remote graph has the same methods
+    if not isinstance(opened, Graph):
         message = "--checks does not apply to a remote graph: the server has its own checks"
         raise InvalidInput(message, code="remote_unsupported")
     checks = import_module("omnigraph.service.stored_checks").read_checks(folder)

@@ -8,7 +8,8 @@ an event of a proposal that is not open carries the state of the proposal after 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -217,9 +218,9 @@ class EventDraft:
     record: ProposalRecord
 
 
-EventMaker: TypeAlias = Callable[[ProposalHead, LineageState | None], tuple[
-    ProposalRecord | None, EventDraft | None
-]]
+EventMaker: TypeAlias = Callable[
+    [ProposalHead, LineageState | None], tuple[ProposalRecord | None, EventDraft | None]
+]
 """Returns a proposal and the event to append to it, or None if there is nothing to do."""
 
 
@@ -334,7 +335,9 @@ class ProposalLog:
         condition = f"object_type = '{_EVENT_ROW}' AND stable_table_id = {number}"
         return _newest_record(row.row for row in state.rows(condition))
 
-    def records_not_open(self, below: int, limit: int, states: Sequence[str]) -> list[ProposalRecord]:
+    def records_not_open(
+        self, below: int, limit: int, states: Sequence[str]
+    ) -> list[ProposalRecord]:
         """Return merged or closed proposals with numbers below one, the greatest first."""
         state = self.state()
         if state is None or limit <= 0:
@@ -444,4 +447,33 @@ def _newest_record(rows: Any) -> ProposalRecord | None:  # noqa: ANN401 - rows o
 
 
 def _is_of(row: Mapping[str, Any], number: int) -> bool:
-    return row["object_type"] == _EVENT_ROW and row["stable_table_id"] == number
+    return bool(row["object_type"] == _EVENT_ROW and row["stable_table_id"] == number)
+
+
+def find_event_problems(state: LineageState) -> Iterator[str]:
+    """Yield what is wrong with the events of a lineage and with the head that folds them."""
+    rows = [row.row for row in state.rows(f"object_type = '{_EVENT_ROW}'")]
+    head = ProposalHead.of(state)
+    numbers = sorted(row["row_count"] for row in rows)
+    if numbers != list(range(1, head.events + 1)):
+        yield f"the head counts {head.events} events, stored are {len(numbers)}, or others"
+    last: dict[int, dict[str, Any]] = {}
+    counted: Counter[int] = Counter()
+    for row in sorted(rows, key=lambda row: row["row_count"]):
+        number = row["stable_table_id"]
+        counted[number] += 1
+        last[number] = row
+        if row["table_incarnation_id"] != counted[number]:
+            yield f"event {row['row_count']} is not the next one of proposal {number}"
+        read_event(row)
+    if sorted(last) != list(range(1, head.last_number + 1)):
+        yield f"the head counts {head.last_number} proposals, events are of {len(last)}"
+    states = Counter(row["table_key"] for row in last.values())
+    if {k: v for k, v in head.counts.items() if v} != dict(states):
+        yield "the head counts other proposals by state than the events"
+    open_ = {number for number, row in last.items() if row["table_key"] == ProposalState.OPEN}
+    if open_ != head.open.keys():
+        yield "the head has other open proposals than the events"
+    for number in sorted(open_ & head.open.keys()):
+        if head.open[number].seq != counted[number]:
+            yield f"the head does not hold the newest state of proposal {number}"

@@ -119,9 +119,7 @@ def direct_write_refused(branch: str) -> BranchProtected:
     return BranchProtected("commit", message, branch=branch)
 
 
-def check_ref_change(
-    what: str, kind: str, name: str, head: Head, permit: WritePermit
-) -> bool:
+def check_ref_change(what: str, kind: str, name: str, head: Head, permit: WritePermit) -> bool:
     """Return whether creating or deleting a branch or tag bypasses protection; raise if refused."""
     rules = rules_of(head, permit) if head.protection or permit.rules else ()
     covered = any(r.covers_tag(name) if kind == "tag" else r.covers(name) for r in rules)

@@ -78,9 +78,7 @@ def spread_protection(
     _swap(manifest.main, finish)
 
 
-def _folded(
-    state: LineageState, wanted: Mapping[str, Any]
-) -> _Change | None:
+def _folded(state: LineageState, wanted: Mapping[str, object]) -> _Change | None:
     is_older = state.head.protection.get("version", 0) < wanted["version"]
     if state.head.closed or not is_older:
         return None
@@ -102,7 +100,7 @@ def _swap(lineage: Lineage, change: Callable[[LineageState], _Change | None]) ->
     maintain_lineage(lineage)
 
 
-def _row(document: Mapping[str, Any]) -> NewManifestRow:
+def _row(document: Mapping[str, object]) -> NewManifestRow:
     stored = {k: v for k, v in document.items() if k != "spreading"}
     return NewManifestRow(
         object_id=PROTECTION_KEY,

@@ -230,8 +230,7 @@ def _snapshot(
 
 
 def snapshot_of_staged(snapshot: Snapshot, staged: StagedCommit) -> Snapshot:
-    """Return the state that a staged commit would make of a snapshot; it is not visible to others.
-    """
+    """Return the state that a staged commit would make of a snapshot; no one else can see it."""
     datasets = dict(snapshot.head.datasets)
     for dataset in staged.datasets:
         before = datasets.get(dataset.key)

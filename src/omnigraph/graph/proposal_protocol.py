@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from omnigraph.changes.model import Change, ChangeFilter, parse_change_filter
 from omnigraph.commit.model import CommitId, Counts
+from omnigraph.commit.proposal_log import ProposalState
 from omnigraph.graph.part import BranchContext, GraphPart
 from omnigraph.merge.model import MergeResult
 from omnigraph.policy.protection_rules import ProtectionRule, parse_rules
@@ -17,7 +18,6 @@ from omnigraph.review.model import (
     CheckRun,
     Comment,
     ProposalDetails,
-    ProposalState,
     ProposalSummary,
     Requirement,
     Review,

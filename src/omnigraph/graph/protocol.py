@@ -36,7 +36,6 @@ from omnigraph.write.mutation import MutationResult
 from omnigraph.write.progress import ProgressListener
 from omnigraph.write.schema_migration import SchemaOptions, SchemaResult
 
-
 _ContextT = TypeVar("_ContextT", bound=BranchContext)
 _StateT = TypeVar("_StateT")
 """What names a state: a branch, tag, commit ID or time, or a snapshot itself."""

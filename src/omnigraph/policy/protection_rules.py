@@ -121,9 +121,7 @@ def _texts(value: object, where: str, problems: list[str]) -> tuple[str, ...]:
     return tuple(text.strip() for text in texts)
 
 
-def _approvers(
-    value: object, where: str, problems: list[str]
-) -> str | tuple[str, ...] | None:
+def _approvers(value: object, where: str, problems: list[str]) -> str | tuple[str, ...] | None:
     if value is None or (isinstance(value, str) and value.strip()):
         return value if value is None else str(value).strip()
     return _texts(value, where, problems)

@@ -29,9 +29,7 @@ class AnchorView:
     is_everything: bool
 
     @classmethod
-    def of(
-        cls, manifest: Manifest, snapshots: Sequence[tuple[Snapshot, TypeScope]]
-    ) -> AnchorView:
+    def of(cls, manifest: Manifest, snapshots: Sequence[tuple[Snapshot, TypeScope]]) -> AnchorView:
         """Return the schemas of some states; the first has the names that are shown."""
         return cls(
             [snapshot.schema for snapshot, _ in snapshots],
@@ -106,15 +104,17 @@ def _members(on: object) -> tuple[str, str | None, str | None, str | None]:
         given = {"": None}
     texts = [given.get(name) for name in names]
     is_valid = set(given) <= {*names, "outdated"} and isinstance(texts[0], str)
-    if not is_valid or not all(t is None or (isinstance(t, str) and len(t) <= MAX_ID) for t in texts):
-        message = "a comment is about `(type, id, property)`, of which id and property may be absent"
+    if not is_valid or not all(
+        t is None or (isinstance(t, str) and len(t) <= MAX_ID) for t in texts
+    ):
+        message = (
+            "a comment is about `(type, id, property)`, of which id and property may be absent"
+        )
         raise InvalidInput(message, code="proposal_invalid", problems=[message])
     return str(texts[0]), texts[1], texts[2], texts[3]
 
 
-def _by_name(
-    schemas: Sequence[AcceptedSchema], name: str, kind: str | None
-) -> AcceptedType | None:
+def _by_name(schemas: Sequence[AcceptedSchema], name: str, kind: str | None) -> AcceptedType | None:
     kinds = [k for k in ENTITY_KINDS if kind in (None, str(k))]
     found = (schema.find(k, name) for schema in schemas for k in kinds)
     return next((type_ for type_ in found if type_ is not None), None)

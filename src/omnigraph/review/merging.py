@@ -25,7 +25,7 @@ from omnigraph.errors import Category, Contention, OmniError
 from omnigraph.merge.merge import merge
 from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.policy import TypeScope
-from omnigraph.query.checks import ChecksFailed, CheckResult, StateCheck, run_checks, types_read
+from omnigraph.query.checks import CheckResult, ChecksFailed, StateCheck, run_checks, types_read
 from omnigraph.query.engine import Engine
 from omnigraph.query.limits import QueryLimit
 from omnigraph.review.model import CheckRun, CheckStatus
@@ -185,8 +185,12 @@ class _DryRun(Exception):
 
 
 def run_proposal_checks(
-    context: ReviewContext, number: int, request: WriteRequest, engine: Engine,
-    checks: Sequence[StateCheck], resolve: MergeOptions,
+    context: ReviewContext,
+    number: int,
+    request: WriteRequest,
+    engine: Engine,
+    checks: Sequence[StateCheck],
+    resolve: MergeOptions,
 ) -> list[CheckRun]:
     """Run the checks on the state that merging a proposal now would make; record the result."""
     record = context.record(number)
@@ -253,9 +257,7 @@ def merge_proposal(
     request = replace(request, permit=permit, message=message)
     observe("proposal: decided")
     try:
-        result = merge(
-            context.manifest, request, source, replace(options, inspect=checking)
-        )
+        result = merge(context.manifest, request, source, replace(options, inspect=checking))
     except ChecksFailed:
         record_checks(context, number, checking.runs)
         raise
@@ -336,7 +338,7 @@ def _check_known(rules: Sequence[Any], checks: Sequence[StateCheck]) -> None:
 
 def _record_up_to_date(context: ReviewContext, number: int, head: CommitId) -> None:
     """Append the merge of a proposal whose source the target has already."""
-    payload = {"commit_id": None, "source_commit_id": head, "summary": {}}
+    payload: dict[str, Any] = {"commit_id": None, "source_commit_id": head, "summary": {}}
 
     def make(newest: ProposalRecord) -> Any:  # noqa: ANN401 - an event or None
         if not newest.is_open:

@@ -177,14 +177,14 @@ class CheckRun:
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> CheckRun:
         """Read the wire form."""
-        ids = {name: CommitId(facts[f"{name}_id"]) for name in _COMMITS}
-        members = {k: v for k, v in facts.items() if not k.endswith("_id")}
+        members: dict[str, Any] = {k: v for k, v in facts.items() if not k.endswith("_id")}
         members |= {
             "status": CheckStatus(facts["status"]),
             "types": tuple(facts.get("types", ())),
             "created_at": from_micros(facts.get("created_at")),
         }
-        return cls(**members, **ids)
+        members |= {name: CommitId(facts[f"{name}_id"]) for name in _COMMITS}
+        return cls(**members)
 
 
 _COMMITS = ("commit", "source_commit", "target_commit")
@@ -264,7 +264,7 @@ def summary_members(facts: Mapping[str, Any]) -> dict[str, Any]:
         "base": "base_commit_id",
         "merge_commit": "merge_commit_id",
     }
-    fields = [f for f in ProposalSummary.__dataclass_fields__]
+    fields = list(ProposalSummary.__dataclass_fields__)
     members = {name: facts[names.get(name, name)] for name in fields}
     times = {name: from_micros(facts[name]) for name in ("created_at", "updated_at", "closed_at")}
     return {

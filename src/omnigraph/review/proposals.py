@@ -226,7 +226,9 @@ class ProposalText:
     def _reviewers(self, problems: list[str]) -> tuple[str, ...]:
         given = [self.reviewers] if isinstance(self.reviewers, str) else list(self.reviewers or ())
         if len(given) > MAX_REVIEWERS:
-            problems.append(f"there are {len(given)} reviewers; at most {MAX_REVIEWERS} are allowed")
+            problems.append(
+                f"there are {len(given)} reviewers; at most {MAX_REVIEWERS} are allowed"
+            )
             return ()
         names = [checked_text(name, "a reviewer", problems, most=MAX_TITLE) for name in given]
         if any(not name.strip() or not name.isprintable() for name in names):
@@ -267,7 +269,7 @@ def create_proposal(
     if source.branch == target.branch:
         message = f"branch '{source.branch}' cannot be merged into itself"
         raise InvalidInput(message, code="proposal_same_branch", branch=source.branch)
-    base, authors = divergence(manifest, source, target)
+    base, _ = divergence(manifest, source, target)
     if base == source.commit_id:
         message = f"branch '{target.branch}' has everything that branch '{source.branch}' has"
         raise InvalidInput(message, code="proposal_empty", source=source.branch)
@@ -377,6 +379,7 @@ def record_merge(
             state=ProposalState.MERGED,
             merge_commit=commit_id,
             head=newest.head if mark is None else mark.source_commit_id,
+            base=newest.base if commit is None else _base_of_merge(manifest, commit, newest.base),
         )
         draft = context.draft(EventKind.MERGED, record, payload)
         if commit is not None:
@@ -384,6 +387,14 @@ def record_merge(
         return newest, draft
 
     log.append(append)
+
+
+def _base_of_merge(manifest: Manifest, commit: Commit, known: CommitId) -> CommitId:
+    """Return the merge base that a merge commit had; `known` is an older one."""
+    with suppress(OmniError):
+        target, source = (snapshot_of_commit(manifest, parent) for parent in commit.parents[:2])
+        return divergence(manifest, source, target)[0]
+    return known
 
 
 def find_commit_or_none(manifest: Manifest, commit_id: str) -> Commit | None:
@@ -522,7 +533,9 @@ def add_comment(
         payload["on"] = encode_anchor(_anchor_view(context, record), on)
     if thread is not None:
         first = _thread(context, record, thread)
-        payload |= {"thread": first.seq} | ({"on": first.payload["on"]} if "on" in first.payload else {})
+        payload |= {"thread": first.seq} | (
+            {"on": first.payload["on"]} if "on" in first.payload else {}
+        )
 
     def make(newest: ProposalRecord) -> EventDraft:
         unresolved = newest.unresolved + (thread is None)
@@ -582,11 +595,13 @@ def add_review(
     """
     problems: list[str] = []
     if verdict not in list(Verdict):
-        problems.append(f"unknown verdict '{verdict!s:.40}': {did_you_mean(str(verdict), list(Verdict))}")
+        problems.append(
+            f"unknown verdict '{verdict!s:.40}': {did_you_mean(str(verdict), list(Verdict))}"
+        )
     text = checked_text(body, "the text of the review", problems)
     raise_problems(problems)
     record = context.record(number)
-    state, newest = source_state(context.manifest, record)
+    _, newest = source_state(context.manifest, record)
     if record.is_open and newest is None:
         source_head(context, record)
     head = record.head if newest is None or not record.is_open else newest.commit_id
@@ -720,7 +735,8 @@ class _Live:
         """Return a proposal as it is listed."""
         verdicts = record.verdicts.values()
         created, updated = from_micros(record.created_at), from_micros(record.updated_at)
-        assert created is not None and updated is not None, "events have times"
+        assert created is not None, "events have times"
+        assert updated is not None, "events have times"
         current = [v for v in verdicts if not record.is_open or self.is_fresh(v)]
         return ProposalSummary(
             number=record.number,

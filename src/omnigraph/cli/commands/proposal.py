@@ -103,7 +103,7 @@ def create(
 @click.option("--reviewer", help="Only proposals that this actor was asked to review.")
 @click.option("--target", help="Only proposals into this branch.")
 @click.option("--limit", type=click.IntRange(1), default=50, help="Number of proposals to list.")
-def list_proposals(graph: Graph, limit: int, **scope: Any) -> None:
+def list_proposals(graph: Graph, limit: int, **scope: Any) -> None:  # noqa: ANN401 - strings
     """List proposals, the newest first."""
     found = graph.proposals.list(**scope, limit=limit)
     if json_requested():
@@ -183,8 +183,10 @@ def _check_line(run: CheckRun) -> str:
 
 def _comment_lines(comment: Comment) -> list[str]:
     on, reply = comment.on, comment.thread != comment.id
-    about = "" if on is None else f" on {on.type}" + "".join(
-        f" {part}" for part in (on.id, on.property) if part
+    about = (
+        ""
+        if on is None
+        else f" on {on.type}" + "".join(f" {part}" for part in (on.id, on.property) if part)
     )
     done = " (resolved)" if comment.resolved and not reply else ""
     indent = "    " if reply else "  "
@@ -243,9 +245,7 @@ def comment(
     for id_, done in ((resolve, True), (unresolve, False)):
         if id_ is not None and text is None:
             thread = found.resolve(id_, resolved=done)
-            print_result(
-                thread.to_json(), f"{'resolved' if done else 'opened'} thread {thread.id}"
-            )
+            print_result(thread.to_json(), f"{'resolved' if done else 'opened'} thread {thread.id}")
             return
     if text is None:
         raise InvalidInput("pass --body or --file with the comment", code="option_invalid")

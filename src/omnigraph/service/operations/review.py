@@ -385,7 +385,9 @@ def diff_proposal(session: GraphSession, request: wire.ProposalDiffQuery) -> Ite
         ),
     ),
 )
-def merge_proposal(session: GraphSession, request: wire.ProposalMergeQuery) -> wire.BranchMergeOutput:
+def merge_proposal(
+    session: GraphSession, request: wire.ProposalMergeQuery
+) -> wire.BranchMergeOutput:
     """Run the checks on the staged merge and publish it if the target's rules are satisfied."""
     body = request.body
     with session.admit(BRANCH_BYTES):

@@ -270,9 +270,9 @@ class ProposalReviewArguments(ProposalArguments, kw_only=True):
 
     verdict: Annotated[str, Meta(description="`approve`, `request_changes` or `comment`.")]
     body: Annotated[str, Meta(description="Reasons, as plain text.")] = ""
-    commit: Annotated[
-        str | None, Meta(description="The `head_commit_id` that was reviewed.")
-    ] = None
+    commit: Annotated[str | None, Meta(description="The `head_commit_id` that was reviewed.")] = (
+        None
+    )
 
 
 class ProposalMergeArguments(ProposalArguments, kw_only=True):
