@@ -197,7 +197,7 @@ external_blob_source | unavailable 424 | An external blob cannot be read.
 external_blobs_invalid | invalid | A base URI of external blobs is invalid.
 too_many_rejects | invalid | More rows were rejected than `max_rejects`; nothing was published.
 max_rejects_invalid | invalid | `max_rejects` is neither a number of rows nor a share below 1.
-proposal_empty | invalid | The mutation changes nothing, so there is nothing to propose.
+proposal_empty | invalid | Nothing to propose: the mutation or the branch changes nothing.
 
 # Merges
 merge_conflict | conflict | Both sides changed the same data; `merge_conflicts` lists the conflicts.
@@ -215,6 +215,25 @@ feed_start_invalid | invalid | The start position of a feed is invalid.
 parentless_commit | conflict invalid | The first commit of a graph has nothing to compare with.
 schema_boundary | conflict | The commit changed the schema, so changes cannot be compared across it.
 baseline_invalid | invalid | The request body of a baseline is invalid.
+
+# Proposals and protection
+proposal_not_found | not_found | The proposal does not exist, or its branches may not be read.
+proposal_not_open | conflict | The proposal is merged or closed; a closed one can be opened again.
+proposal_not_closed | conflict | Only a closed proposal can be opened again.
+proposal_exists | conflict | There is an open proposal for this source and target.
+proposal_same_branch | invalid | The source and the target of a proposal are the same branch.
+proposal_invalid | invalid | The text of a proposal, comment or review is invalid.
+proposal_limit | limit | There are too many open proposals; merge or close some.
+proposal_moved | conflict | The source moved on since it was looked at; look at it again.
+proposal_source_gone | conflict | The source branch was deleted; create it again, or close.
+comment_not_found | not_found | The proposal has no such comment.
+cursor_invalid | invalid | The cursor of an event feed is not one that a page returned.
+page_token_invalid | invalid | The page token is not one that a page returned.
+review_required | conflict | The proposal does not satisfy the protection of its target yet.
+check_unknown | conflict | The protection requires a check that is not known here.
+check_contention | contention | The branch changed while slow checks ran; merge again.
+branch_protected | denied | The branch or tag is protected: merge a proposal instead.
+protection_invalid | invalid | The rules of a protection are invalid; it lists all problems.
 
 # Export and archives
 export_folder_not_empty | invalid | The folder to export to is not empty.

@@ -35,6 +35,7 @@ COMMAND_GROUPS = {
         "changes",
         "snapshot",
     ),
+    "Review": ("proposal", "check", "protection"),
     "Schema": ("schema", "lint", "fmt"),
     "Search & indexes": ("index", "embed"),
     "Serving": (

@@ -41,6 +41,8 @@ changes baseline | --store ./my-graph --out baseline.ndjson
 changes commit | --store ./my-graph 01KXAMPLE00000000000000000 --op update
 changes poll | --store ./my-graph --start beginning --json
 changes poll | --store ./my-graph --cursor CURSOR --type Paper
+check | ./my-graph --checks queries
+check | ./my-graph --checks queries --at review --junit checks.xml
 cherry-pick | --store ./my-graph 01KXAMPLE00000000000000000 --branch release
 cleanup | ./my-graph --keep 10 --older-than 7d
 cleanup | ./my-graph --keep 10 --older-than 7d --confirm
@@ -125,6 +127,26 @@ policy validate | --policy policy.yaml
 profile | list
 profile list | --json
 profile show | production
+proposal | create --store ./my-graph review --title 'Harbours of Norway'
+proposal | merge --store ./my-graph 1
+proposal check | --store ./my-graph 1 --checks queries
+proposal close | --store ./my-graph 1 --comment 'Done otherwise'
+proposal comment | --store ./my-graph 1 --on Paper --on p1 --on title -b 'A typing error?'
+proposal comment | --store ./my-graph 1 --reply-to 2 -b 'Corrected'
+proposal create | --store ./my-graph review --title 'Harbours of Norway' --reviewer ada
+proposal diff | --store ./my-graph 1 --type Paper --stat
+proposal edit | --store ./my-graph 1 --title 'Harbours of Norway and Sweden'
+proposal events | --store ./my-graph --after 120 --json
+proposal list | --store ./my-graph --state all --reviewer ada
+proposal merge | --store ./my-graph 1 --resolve source --delete-branch
+proposal reopen | --store ./my-graph 1
+proposal review | --store ./my-graph 1 approve --as ada
+proposal show | --store ./my-graph 1 --json
+protection | set --store ./my-graph --branch main --approvals 1
+protection clear | --store ./my-graph
+protection set | --store ./my-graph --branch main --branch 'release/*' --from reviewers
+protection set | --store ./my-graph --rules rules.json
+protection show | --store ./my-graph --json
 queries | list --cluster ./cluster
 queries list | --cluster ./cluster --graph papers
 queries validate | --cluster ./cluster

@@ -35,6 +35,13 @@ from omnigraph.commit.manifest_rows import (
     update_row_checksum,
 )
 from omnigraph.commit.model import MAIN, Branch, Head, RowChecksum, Snapshot, Tag, check_ref_name
+from omnigraph.commit.protection import (
+    NO_PERMIT,
+    BranchProtected,
+    WritePermit,
+    check_ref_change,
+    folded_protection,
+)
 from omnigraph.commit.publish import retry_swap
 from omnigraph.commit.staged_commit import written_before
 from omnigraph.errors import (
@@ -57,11 +64,17 @@ _RowSwap: TypeAlias = tuple[Sequence[NewManifestRow], Sequence[ManifestRow]]
 
 
 def create_branch(
-    manifest: Manifest, name: str, source: Snapshot, *, actor: str | None = None
+    manifest: Manifest,
+    name: str,
+    source: Snapshot,
+    *,
+    actor: str | None = None,
+    permit: WritePermit = NO_PERMIT,
 ) -> Branch:
     """Create a branch at the state of a snapshot: create its lineage, then register its name."""
     name = check_ref_name(name)
     state = manifest.main.state()
+    check_ref_change("create", "branch", name, state.head, permit)
     if name in manifest.branches(state):
         raise _name_exists_error("branch", name)
     guard = _SourceGuard(manifest, source)
@@ -84,6 +97,8 @@ def create_branch(
         if old is not None and old.lineage_id == branch.lineage_id:
             return [], []
         guard.check(state, str(branch.lineage_id))
+        check_ref_change("create", "branch", name, state.head, permit)
+        _copy_protection(manifest, branch, state.head)
         if old is None:
             return [branch_row(branch)], []
         if not (old.deleting and manifest.is_closed(old)):
@@ -93,7 +108,7 @@ def create_branch(
 
     try:
         _update_names(manifest, register)
-    except (AlreadyExists, NotFound, VersionReclaimed):
+    except (AlreadyExists, BranchProtected, NotFound, VersionReclaimed):
         with suppress(OmniError):  # cleanup removes it later
             remove_lineage(manifest, str(branch.lineage_id))
         raise
@@ -200,6 +215,7 @@ def _create_lineage(
         created_at=source.head.created_at,
         generation=source.head.generation,
         relaxed=manifest.datasets.is_relaxed,
+        protection=folded_protection(main),
     )
     rows = [schema_row(head.schema_hash, source.schema_source, source.schema.to_json())]
     rows += [table_row(entry, key, entry.path(key)) for key, entry in source.entries().items()]
@@ -211,7 +227,17 @@ def _create_lineage(
     manifest.datasets.observe("branch: lineage made")
 
 
-def delete_branch(manifest: Manifest, name: str, *, reparent: bool = False) -> None:
+def _copy_protection(manifest: Manifest, branch: Branch, main: Head) -> None:
+    """Fold the protection of main into a new lineage if it has changed since that was created."""
+    lineage, wanted = manifest.lineage(branch.lineage_id), folded_protection(main)
+    state = lineage.state() if wanted else None
+    if state is not None and state.head.protection != wanted:
+        lineage.swap(state, replace(state.head, protection=wanted))
+
+
+def delete_branch(
+    manifest: Manifest, name: str, *, reparent: bool = False, permit: WritePermit = NO_PERMIT
+) -> None:
     """Delete a branch: mark its row, close its lineage, remove its name.
 
     The branch is deleted once its lineage is closed: from then on no process can publish on it or
@@ -225,6 +251,7 @@ def delete_branch(manifest: Manifest, name: str, *, reparent: bool = False) -> N
     branch = manifest.branch(name)
 
     def announce(state: LineageState) -> _RowSwap:
+        check_ref_change("delete", "branch", branch.name, state.head, permit)
         rows = _branch_rows(state)
         if branch.lineage_id not in _lineage_ids(rows):
             raise branch_not_found_error(branch.name)
@@ -339,7 +366,14 @@ def _has_children_error(branch: Branch, children: Sequence[Branch]) -> OmniError
 # --- tags --------------------------------------------------------------------------------------
 
 
-def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | None = None) -> Tag:
+def create_tag(
+    manifest: Manifest,
+    name: str,
+    source: Snapshot,
+    *,
+    actor: str | None = None,
+    permit: WritePermit = NO_PERMIT,
+) -> Tag:
     """Create a tag: a fixed name for a commit."""
     name = check_ref_name(name, "tag")
     guard = _SourceGuard(manifest, source)
@@ -355,6 +389,7 @@ def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | 
     )
 
     def register(state: LineageState) -> _RowSwap:
+        check_ref_change("create", "tag", name, state.head, permit)
         row = _find_tag_row(state, name)
         if row is None:
             guard.check(state)
@@ -367,11 +402,12 @@ def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | 
     return tag
 
 
-def delete_tag(manifest: Manifest, name: str) -> Tag:
+def delete_tag(manifest: Manifest, name: str, *, permit: WritePermit = NO_PERMIT) -> Tag:
     """Delete a tag and return it."""
     removed: list[Tag] = []
 
     def remove(state: LineageState) -> _RowSwap:
+        check_ref_change("delete", "tag", name.strip(), state.head, permit)
         row = _find_tag_row(state, name.strip())
         if row is None and removed:
             return [], []

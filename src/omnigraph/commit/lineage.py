@@ -122,9 +122,11 @@ class LineageState:
         """Whether the lineage has the format that this release writes."""
         return bool(self.handle.schema.metadata[FORMAT_VERSION_KEY] == _CURRENT_FORMAT)
 
-    def rows(self, condition: str, *, footprints: bool = False) -> list[ManifestRow]:
+    def rows(
+        self, condition: str, *, footprints: bool = False, columns: list[str] | None = None
+    ) -> list[ManifestRow]:
         """Return the rows that satisfy a condition; footprints only where they are needed."""
-        columns = self._columns(footprints=footprints)
+        columns = columns or self._columns(footprints=footprints)
         with self.lineage.check_intact(self.handle):
             return read_rows(self.handle, condition, columns=columns)
 
@@ -170,7 +172,7 @@ class LineageState:
         for row in table.select(_VERSION_COLUMNS).to_pylist():
             kind, lineage_id = row["object_type"], row["table_branch"]
             own_commit = kind == "graph_commit" and lineage_id == self.lineage.lineage_id
-            if own_commit or kind == "graph_head":
+            if own_commit or kind in ("graph_head", "proposal_event"):
                 yield row["table_version"]
 
     def names(self, kind: str, but: Sequence[int] = ()) -> list[ManifestRow]:

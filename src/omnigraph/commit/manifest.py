@@ -18,7 +18,7 @@ from omnigraph.policy.permissions import TypeScope
 from omnigraph.policy.schema_view import SchemaView
 from omnigraph.storage import Datasets, Location
 from omnigraph.storage.compare_and_swap import ManifestRow
-from omnigraph.storage.layout import BRANCHES
+from omnigraph.storage.layout import BRANCHES, PROPOSALS
 from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.staged_writes import without_newest
 
@@ -124,14 +124,26 @@ class Manifest:
         return tags
 
     def named_lineages(self) -> set[str]:
-        """Return the lineages that branches, tags or their history refer to."""
+        """Return the lineages that branches, tags, open proposals or their history refer to."""
         names: list[Branch | Tag] = [*self.registered_branches().values(), *self.tags().values()]
         return {
             lineage_id
             for name in names
             for lineage_id in (name.lineage_id, *name.ancestor_lineages)
             if lineage_id
-        }
+        } | self._proposed_lineages()
+
+    def _proposed_lineages(self) -> set[str]:
+        """Return the lineages of the sources of open proposals, which may be deleted branches."""
+        try:
+            facts = self.lineage(PROPOSALS).state().head.proposals
+        except NotFound:
+            return set()
+        sources = [
+            (record["source_lineage"], *record.get("source_ancestors", ()))
+            for record in facts.get("open", ())
+        ]
+        return {lineage_id for source in sources for lineage_id in source if lineage_id}
 
     def stored_lineages(self) -> set[str]:
         """Return every lineage that has files in storage, main excluded."""

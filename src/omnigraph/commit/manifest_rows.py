@@ -24,6 +24,7 @@ from omnigraph.commit.model import (
     Counts,
     DatasetEntry,
     Head,
+    ProposalMark,
     RowChecksum,
     Tag,
 )
@@ -111,6 +112,9 @@ _HEAD_MEMBERS = {
     "sweep": "last_cleanup",
     "sweeping": "active_cleanups",
     "relaxed": "relaxed",
+    "merged": "merged",
+    "protection": "protection",
+    "proposals": "proposals",
 }
 """Members of the stored head that are written unless empty, and their fields."""
 
@@ -346,6 +350,10 @@ def commit_row(row: CommitRow, footprint: bytes | None = None) -> NewManifestRow
         facts["datasets"] = [_pack_entry(entry) for entry in row.datasets]
     if row.aborted:
         facts["aborted"] = True
+    if commit.proposal is not None:
+        facts["proposal"] = asdict(commit.proposal)
+    if commit.bypass:
+        facts["bypass"] = True
     return NewManifestRow(
         object_id=commit_key(commit.id),
         object_type="graph_commit",
@@ -370,6 +378,8 @@ def read_commit(row: Mapping[str, Any]) -> CommitRow:
             created_at=_EPOCH + timedelta(microseconds=facts["created_at"]),
             manifest_version=row["table_version"],
             counts={key: Counts(*numbers) for key, numbers in facts["counts"].items()},
+            proposal=ProposalMark(**facts["proposal"]) if "proposal" in facts else None,
+            bypass=facts.get("bypass", False),
             schema_hash=facts["schema"],
         )
         if not isinstance(commit.manifest_version, int):

@@ -44,6 +44,18 @@ class Counts:
     deleted: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ProposalMark:
+    """The proposal that a merge commit carries out, as it was when the merge was decided.
+
+    `version` is the number of the last event of all proposals that the merge has read.
+    """
+
+    number: int
+    version: int
+    source_commit_id: CommitId
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """One published change of a graph."""
@@ -57,6 +69,9 @@ class Commit:
     created_at: datetime
     manifest_version: int
     counts: Mapping[str, Counts] = field(default_factory=dict)
+    proposal: ProposalMark | None = None
+    bypass: bool = False
+    """Whether it was published past the protection of its branch, by who may do that."""
     schema_hash: str = field(default="", compare=False)
     """The hash of the accepted schema; not part of the wire form."""
 
@@ -73,12 +88,15 @@ class Commit:
             "message": self.message,
             "operation": self.operation,
             "counts": {key: asdict(counts) for key, counts in self.counts.items()},
+            **({} if self.proposal is None else {"proposal": asdict(self.proposal)}),
+            **({"bypassed_protection": True} if self.bypass else {}),
         }
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Commit:
         """Read the wire form."""
         parents = (facts.get("parent_commit_id"), facts.get("merged_parent_commit_id"))
+        mark = facts.get("proposal")
         return cls(
             id=CommitId(facts["graph_commit_id"]),
             parents=tuple(CommitId(parent) for parent in parents if parent is not None),
@@ -89,6 +107,8 @@ class Commit:
             created_at=_EPOCH + timedelta(microseconds=facts["created_at"]),
             manifest_version=facts["graph_manifest_version"],
             counts={key: Counts(**counts) for key, counts in (facts.get("counts") or {}).items()},
+            proposal=None if mark is None else ProposalMark(**mark),
+            bypass=bool(facts.get("bypassed_protection")),
         )
 
 
@@ -163,6 +183,12 @@ class Head:
     """One more than the greatest generation of the parents of the commit; 0 is unknown."""
     relaxed: bool = False
     """Whether files of the state may not be synced to the disk."""
+    merged: Mapping[str, str] = field(default_factory=dict)
+    """The proposals merged here, and their merge commits, until that is recorded as an event."""
+    protection: Mapping[str, Any] = field(default_factory=dict)
+    """The protection of branches, as it is stored on main."""
+    proposals: Mapping[str, Any] = field(default_factory=dict)
+    """The open proposals and counters; used by the lineage of proposals only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from omnigraph.commit.manifest_rows import (
     version_row,
 )
 from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Head
+from omnigraph.commit.protection import check_publish, head_after_merge
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, check_staged_files
 from omnigraph.commit.staged_sync import sync_staged_files
 from omnigraph.errors import (
@@ -66,6 +67,7 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
         PreconditionFailed: the head is not `staged.if_commit`.
         NotFound: the branch was deleted.
         Contention: the retry budget is spent, or it was staged too long ago.
+        BranchProtected: the branch is protected, and the commit shows no permit.
         OutcomeUnknown: storage could not be read after a failed swap.
     """
     [commit] = publish_group(lineage, branch, [staged])
@@ -155,6 +157,7 @@ def _prepare(
     head, datasets = state.head, dict(state.head.datasets)
     for staged in group:
         check_staged_files(lineage, state.head, staged)
+        bypass = not staged.maintenance and check_publish(branch, head, staged.permit)
         schema_hash = staged.schema.hash if staged.schema is not None else head.schema_hash
         commit = Commit(
             id=staged.id,
@@ -166,6 +169,8 @@ def _prepare(
             created_at=_commit_time(state, head),
             manifest_version=state.version + 1,
             counts=staged.counts,
+            proposal=staged.permit.proposal,
+            bypass=bypass,
             schema_hash=schema_hash,
         )
         rows = [
@@ -176,7 +181,7 @@ def _prepare(
         if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
             rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
         head = replace(
-            head,
+            head_after_merge(head, staged.permit, staged.id),
             commit_id=staged.id,
             schema_hash=schema_hash,
             datasets=datasets,

@@ -21,6 +21,7 @@ from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow, commit_key, commit_row, read_commit
 from omnigraph.commit.model import Commit
+from omnigraph.commit.protection import BranchProtected
 from omnigraph.commit.publish import publish, retry_swap
 from omnigraph.errors import (
     Contention,
@@ -143,7 +144,13 @@ def _resolve_intent(manifest: Manifest, intent: OperationIntent) -> RecoveryKind
             publish(lineage, intent.branch, intent.staged)
         except NotFound:
             return RecoveryKind.ORPHANED_BRANCH_DISCARDED
-        except (ExpectedVersionMismatch, SchemaMoved, PreconditionFailed, Contention):
+        except (
+            BranchProtected,
+            ExpectedVersionMismatch,
+            SchemaMoved,
+            PreconditionFailed,
+            Contention,
+        ):
             pass
         else:
             return RecoveryKind.ROLLED_FORWARD

@@ -20,7 +20,7 @@ from omnigraph.commit.history import find_commit
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
-from omnigraph.commit.model import MAIN, Commit, Head, Snapshot, is_commit_id
+from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Head, Snapshot, is_commit_id
 from omnigraph.commit.staged_commit import StagedCommit
 from omnigraph.errors import GraphCorrupt, NotFound, StorageUnavailable, VersionReclaimed
 from omnigraph.policy.permissions import TypeScope
@@ -230,24 +230,29 @@ def _snapshot(
 
 
 def snapshot_of_staged(snapshot: Snapshot, staged: StagedCommit) -> Snapshot:
-    """Return the state that a staged commit would make of a snapshot; it is not visible to others.
-
-    The commit may not change the schema.
-    """
-    assert staged.schema is None, "the types of the snapshot are those of its own schema"
+    """Return the state that a staged commit would make of a snapshot; no one else can see it."""
     datasets = dict(snapshot.head.datasets)
     for dataset in staged.datasets:
         before = datasets.get(dataset.key)
-        assert before is not None, "types come and go with the schema"
-        assert dataset.physical is not None, "types come and go with the schema"
-        datasets[dataset.key] = replace(
-            before,
-            version=before.version + 1,
+        if dataset.physical is None:
+            datasets.pop(dataset.key, None)
+            continue
+        datasets[dataset.key] = DatasetEntry(
+            *dataset.key,
+            version=1 if before is None else before.version + 1,
             physical=dataset.physical,
             rows=dataset.rows,
             excluded=dataset.excluded,
         )
-    return replace(snapshot, head=replace(snapshot.head, datasets=datasets))
+    staged_state = replace(snapshot, head=replace(snapshot.head, datasets=datasets))
+    if staged.schema is None:
+        return staged_state
+    return replace(
+        staged_state,
+        head=replace(staged_state.head, schema_hash=staged.schema.hash),
+        schema=AcceptedSchema.from_json(staged.schema.document),
+        schema_source=staged.schema.source,
+    )
 
 
 # --- scopes: snapshots reduced to the visible types and properties ------------------------------

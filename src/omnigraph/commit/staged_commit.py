@@ -13,6 +13,7 @@ from omnigraph.commit.footprint import UNKNOWN_FOOTPRINT, Footprint, Requirement
 from omnigraph.commit.lineage import Lineage
 from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.commit.model import CommitId, Counts, Head
+from omnigraph.commit.protection import NO_PERMIT, WritePermit
 from omnigraph.errors import Contention, NotFound
 from omnigraph.storage import Datasets, ObjectInfo
 from omnigraph.storage.layout import dataset_path, referenced_files, referenced_folders
@@ -98,6 +99,8 @@ class StagedCommit:
     shared files of other branches were known to be kept. `known_id` means that the ID may have been
     published or fenced before, because another process knows it. `footprint` is what it changes;
     `requirements` is what it relies on, None for the versions of the datasets it read and changes.
+    `permit` is what it shows where the branch is protected; `maintenance` changes no entity and
+    needs none.
     """
 
     id: CommitId
@@ -119,6 +122,8 @@ class StagedCommit:
     began: str | None = None
     footprint: Footprint = UNKNOWN_FOOTPRINT
     requirements: Requirements | None = None
+    permit: WritePermit = NO_PERMIT
+    maintenance: bool = False
 
     def __post_init__(self) -> None:
         keys = [dataset.key for dataset in self.datasets]

@@ -18,6 +18,7 @@ from omnigraph.changes.model import Change, ChangeFilter, check_filter_types
 from omnigraph.commit.graph_creation import create_graph, open_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
+from omnigraph.commit.protection_store import spread_protection
 from omnigraph.commit.recovery import RecoveryAction, read_audit, recover
 from omnigraph.commit.snapshot import SnapshotRef, head_snapshot
 from omnigraph.commit.torn_recovery import set_aside_torn_versions
@@ -27,6 +28,7 @@ from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.history import Branches, Changes, Commits, Tags
 from omnigraph.graph.maintenance import Maintenance
+from omnigraph.graph.proposals import Proposals, Protection
 from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
 from omnigraph.graph.schema import Indexes, Schema, read_schema_text
 from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
@@ -48,6 +50,7 @@ from omnigraph.pipeline.api import Pipelines
 from omnigraph.policy import Policy, PolicyAction
 from omnigraph.policy.authorization import AccessRights, Authorizer
 from omnigraph.query.analytics.run import GraphAnalysis
+from omnigraph.query.checks import CheckResult, StateCheck, run_checks
 from omnigraph.query.engine import Engine, QuerySettings
 from omnigraph.query.entities import Blob, open_blob, read_entity
 from omnigraph.query.explain import Explanation
@@ -127,6 +130,7 @@ def open(  # noqa: PLR0913 - the options of a graph
     open_graph(manifest)
     if mode == "rw":
         recover(manifest)
+        spread_protection(manifest)
     engine = Engine(manifest, may_write=mode == "rw", embedder=Embedder(embedding))
     blobs = tuple(external_blobs)
     context = GraphContext(
@@ -181,6 +185,8 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         self.commits: Commits = Commits(context)
         self.changes: Changes = Changes(context)
         self.schema: Schema = Schema(context)
+        self.proposals: Proposals = Proposals(context)
+        self.protection: Protection = Protection(context)
         self.indexes = Indexes(context)
         self.maintenance = Maintenance(context)
 
@@ -210,7 +216,19 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         If the graph has a policy, it decides what that actor may do.
         """
         gate = replace(self._context.gate, actor=actor)
-        return Graph(replace(self._context, gate=gate))
+        return Graph(replace(self._context, gate=gate, verified=False))
+
+    def as_verified_actor(self, actor: str) -> Graph:
+        """Return the same graph bound to an actor that the caller has identified.
+
+        Events of proposals record that; the name given to `as_actor` is a claim.
+        """
+        gate = replace(self._context.gate, actor=actor)
+        return Graph(replace(self._context, gate=gate, verified=True))
+
+    def with_checks(self, checks: Sequence[StateCheck]) -> Graph:
+        """Return the same graph with checks, which run before a proposal is merged."""
+        return Graph(replace(self._context, checks=tuple(checks)))
 
     def with_policy(self, policy: Policy) -> Graph:
         """Return the same graph with a policy, which decides what each actor may do."""
@@ -274,6 +292,14 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
     def cancel_query(self, id: str) -> None:
         if not RUNNING_QUERIES.cancel(id, self.uri, self._context.query_owner()):
             raise unknown_running_query(id)
+
+    @property
+    def checks(self) -> tuple[StateCheck, ...]:
+        """The checks that run before a proposal is merged."""
+        return self._context.checks
+
+    def run_checks(self, *, at: SnapshotRef | None = None) -> list[CheckResult]:
+        return run_checks(self._engine, self.snapshot(at), self._context.checks)
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may see everything a query names, on some branch.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, CommitId, Snapshot
+from omnigraph.commit.protection import WritePermit
 from omnigraph.commit.snapshot import SnapshotRef, apply_scope, head_snapshot, resolve_snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.graph.protocol import CommitOptions
@@ -15,8 +16,9 @@ from omnigraph.lang import QueryError
 from omnigraph.plan import MutationPlan, ReadPlan, compile_query
 from omnigraph.policy import ALL_TYPES, PolicyAction, TypeScope
 from omnigraph.policy.authorization import ALLOW_ALL, Authorizer
+from omnigraph.query.checks import StateCheck
 from omnigraph.query.engine import Engine
-from omnigraph.write.request import DEFAULT_TIMEOUT_SECONDS, WriteRequest
+from omnigraph.write.request import DEFAULT_TIMEOUT_SECONDS, WriteRequest, permit_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,10 @@ class GraphContext:
     gate: Authorizer = ALLOW_ALL
     current_branch: str = MAIN
     external_blobs: tuple[str, ...] = ()
+    verified: bool = False
+    """Whether a server identified the actor; otherwise the name is a claim."""
+    checks: tuple[StateCheck, ...] = ()
+    """Checks that run on the state that a proposal would make, before it is merged."""
 
     def snapshot(
         self, at: SnapshotRef | None = None, action: PolicyAction = PolicyAction.READ
@@ -152,6 +158,14 @@ class GraphContext:
     def request(self, operation: str, target: CommitOptions) -> WriteRequest:
         """Return the description of a write that is allowed."""
         self.require_writable()
+        return self._request(operation, target)
+
+    def preview_request(self, operation: str, target: CommitOptions) -> WriteRequest:
+        """Return the description of a merge that is only tried, also on a read-only graph."""
+        rights = self.gate.merge_rights(self.branch(target.branch))
+        return replace(self._request(operation, target), rights=rights)
+
+    def _request(self, operation: str, target: CommitOptions) -> WriteRequest:
         return WriteRequest(
             branch=self.branch(target.branch),
             operation=operation,
@@ -160,8 +174,13 @@ class GraphContext:
             if_commit=None if target.if_commit is None else CommitId(target.if_commit),
             external_blobs=self.external_blobs,
             embedder=self.engine.embedder,
+            permit=self.permit(target.branch),
             timeout=DEFAULT_TIMEOUT_SECONDS if target.timeout is None else target.timeout,
         )
+
+    def permit(self, branch: str | None) -> WritePermit:
+        """Return what the actor shows where a branch, or a tag, is protected."""
+        return permit_for(self.gate, self.branch(branch))
 
     def require_writable(self) -> None:
         """Refuse to write to a graph that was opened to be read."""

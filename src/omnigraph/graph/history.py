@@ -33,7 +33,8 @@ class Branches(BranchesApi[GraphContext, SnapshotRef]):
         source = self._context.check_create(from_, name)
         self._context.require_writable()
         actor = self._context.gate.actor
-        return create_branch(self._context.manifest, name, source, actor=actor)
+        permit = self._context.permit(name)
+        return create_branch(self._context.manifest, name, source, actor=actor, permit=permit)
 
     def list(self) -> list[str]:
         return self._context.known_branches()
@@ -49,7 +50,8 @@ class Branches(BranchesApi[GraphContext, SnapshotRef]):
     def delete(self, name: str, *, force: bool = False) -> None:
         self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name.strip())
         self._context.require_writable()
-        delete_branch(self._context.manifest, name, reparent=force)
+        permit = self._context.permit(name)
+        delete_branch(self._context.manifest, name, reparent=force, permit=permit)
 
 
 class Tags(TagsApi[GraphContext, SnapshotRef]):
@@ -59,7 +61,8 @@ class Tags(TagsApi[GraphContext, SnapshotRef]):
         source = self._context.check_create(at, name)
         self._context.require_writable()
         actor = self._context.gate.actor
-        return create_tag(self._context.manifest, name, source, actor=actor)
+        permit = self._context.permit(name)
+        return create_tag(self._context.manifest, name, source, actor=actor, permit=permit)
 
     def list(self) -> list[Tag]:
         self._context.gate.check(PolicyAction.READ)
@@ -68,7 +71,7 @@ class Tags(TagsApi[GraphContext, SnapshotRef]):
     def delete(self, name: str) -> None:
         self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name.strip())
         self._context.require_writable()
-        delete_tag(self._context.manifest, name)
+        delete_tag(self._context.manifest, name, permit=self._context.permit(name))
 
 
 class Commits(CommitsApi[GraphContext, SnapshotRef]):

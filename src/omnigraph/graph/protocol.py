@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, overload
@@ -22,7 +22,10 @@ from omnigraph.changes.model import Change, ChangeFilter, parse_change_filter
 from omnigraph.commit.manifest import unknown_branch_error
 from omnigraph.commit.model import Branch, Commit, CommitId, Tag
 from omnigraph.embed.config import VectorsFrom
+from omnigraph.graph.part import BranchContext, GraphPart
+from omnigraph.graph.proposal_protocol import ProposalsApi, ProtectionApi
 from omnigraph.merge.model import MergeResult
+from omnigraph.query.checks import CheckResult
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import LOCAL_ENGINE
@@ -32,18 +35,6 @@ from omnigraph.write.load import LoadOptions, LoadResult, parse_load_mode
 from omnigraph.write.mutation import MutationResult
 from omnigraph.write.progress import ProgressListener
 from omnigraph.write.schema_migration import SchemaOptions, SchemaResult
-
-
-class BranchContext(Protocol):
-    """How to reach a graph, and the branch that is read and written by default."""
-
-    @property
-    def current_branch(self) -> str:
-        """The branch."""
-
-    def on_branch(self, name: str) -> Self:
-        """Return the same with another branch."""
-
 
 _ContextT = TypeVar("_ContextT", bound=BranchContext)
 _StateT = TypeVar("_StateT")
@@ -102,17 +93,6 @@ class SnapshotProtocol(Protocol):
     @property
     def catalog(self) -> Catalog:
         """Its types."""
-
-
-class GraphPart(ABC, Generic[_ContextT, _StateT]):
-    """Something of a graph, and how to reach the graph."""
-
-    def __init__(self, context: _ContextT) -> None:
-        self._context = context
-
-    def _branch(self, name: str | None) -> str:
-        """Return the branch that is meant: the current one by default."""
-        return name or self._context.current_branch
 
 
 class BranchesApi(GraphPart[_ContextT, _StateT]):
@@ -295,6 +275,8 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
     commits: CommitsApi[_ContextT, _StateT]
     changes: ChangesApi[_ContextT, _StateT]
     schema: SchemaApi[_ContextT, _StateT]
+    proposals: ProposalsApi[_ContextT, _StateT]
+    protection: ProtectionApi[_ContextT, _StateT]
     _merge_into: str | None = None
 
     @property
@@ -410,6 +392,10 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
 
         Of an edge, also the commits that set its ends, as `src` and `dst`.
         """
+
+    @abstractmethod
+    def run_checks(self, *, at: _StateT | None = None) -> list[CheckResult]:
+        """Run the checks on the state of a branch, tag, commit ID or time."""
 
     @abstractmethod
     def blob(self, type_name: str, id: str, property: str, at: _StateT | None = None) -> Blob:

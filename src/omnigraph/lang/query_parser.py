@@ -21,7 +21,7 @@ _SYMBOLS = {op.value: op for op in ComparisonOperator if op.value not in _WORDS}
 _OPERATOR_WORDS = (*_WORDS, "is", "in")
 _ARITHMETIC = {op.value: op for op in ArithmeticOperator}
 _SPACED_MINUS = "to subtract, write a space after the `-`"
-_QUERY_ANNOTATIONS = ("description", "instruction")
+_QUERY_ANNOTATIONS = ("description", "instruction", "check")
 _BLOCKS: Mapping[str, Callable[..., qt.BlockClause]] = {
     "not": qt.NegationClause,
     "exists": qt.ExistsClause,
@@ -123,7 +123,7 @@ class _QueryParser(BaseParser):
         return qt.ParameterDeclaration(variable, self.type_expr(enums=False))
 
     def _annotations(self) -> tuple[qt.QueryAnnotation, ...]:
-        """`("@description" | "@instruction") "(" String ")"`, each at most once."""
+        """`("@description" | "@instruction" | "@check") "(" String ")"`, each at most once."""
         annotations: list[qt.QueryAnnotation] = []
         while self.accept("@"):
             name = self.name("after `@`")
@@ -131,7 +131,7 @@ class _QueryParser(BaseParser):
                 self.fail(
                     f"unknown query annotation `@{quote(name.text)}`",
                     span=name.span,
-                    hint="a query allows `@description` and `@instruction`",
+                    hint="a query allows `@description`, `@instruction` and `@check`",
                 )
             if any(name == other.name for other in annotations):
                 self.fail(f"`@{name}` is given twice", span=name.span)

@@ -377,7 +377,7 @@ class ParameterDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnnotation(SyntaxNode):
-    """`@description("…")` or `@instruction("…")`; the span is the string's."""
+    """`@description("…")`, `@instruction("…")` or `@check("…")`; the span is the string's."""
 
     name: Name
     text: str

@@ -29,7 +29,7 @@ from omnigraph.errors import (
 from omnigraph.maintain.export import export_lines
 from omnigraph.maintain.verify import verify
 from omnigraph.storage import ObjectStore
-from omnigraph.storage.layout import BRANCHES, MANIFEST, version_hint
+from omnigraph.storage.layout import BRANCHES, MANIFEST, PROPOSALS, version_hint
 from omnigraph.version import __version__
 from omnigraph.write.inputs.byte_streams import chunks_as_file
 from omnigraph.write.load import LoadOptions, WriteMode, load
@@ -37,7 +37,7 @@ from omnigraph.write.request import WriteRequest
 
 ARCHIVE_FORMAT = 1
 ABOUT, SCHEMA, DATA, GRAPH = "omnigraph.json", "schema.pg", "data.ndjson", "graph/"
-_FOLDERS = ("nodes", "edges", BRANCHES, MANIFEST)
+_FOLDERS = ("nodes", "edges", BRANCHES, PROPOSALS, MANIFEST)
 _VERSIONS_FOLDER = "_versions/"
 
 
@@ -97,7 +97,7 @@ def _write_objects(objects: ObjectStore, archive: tarfile.TarFile) -> None:
     """Write all objects; files are listed after the versions that refer to them."""
     versions = [
         info
-        for folder in (BRANCHES, MANIFEST)
+        for folder in (BRANCHES, PROPOSALS, MANIFEST)
         for info in objects.list(folder)
         # A hint may name a version that is newer than those listed.
         if _VERSIONS_FOLDER in info.path and not info.path.endswith(version_hint(""))

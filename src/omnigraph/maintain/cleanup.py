@@ -18,7 +18,7 @@ from typing import Any
 
 from omnigraph.commit.branches import finish_branch_deletions, remove_lineage
 from omnigraph.commit.cleanup_lease import STORE_CLOCK_TOLERANCE, CleanupLease
-from omnigraph.commit.commit_log import newest_first
+from omnigraph.commit.commit_log import find_divergence, newest_first
 from omnigraph.commit.history import (
     add_versions,
     dataset_paths,
@@ -31,6 +31,7 @@ from omnigraph.commit.lineage_maintenance import remove_old_versions
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import CommitId
+from omnigraph.commit.proposal_log import ProposalLog
 from omnigraph.commit.recovery import recover
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, StorageUnavailable
 from omnigraph.maintain.cleanup_report import CleanupReport, DatasetCleanup
@@ -39,6 +40,7 @@ from omnigraph.storage.layout import (
     IDS,
     PIPELINE_RUNS,
     POSITIONS,
+    PROPOSALS,
     SCRATCH,
     VECTORS,
     checksum_file,
@@ -213,6 +215,7 @@ def _mark(manifest: Manifest, keep: int | None, limits: _RetentionLimits) -> _Re
         add_versions(marks.heads, state.head.datasets, paths)
     marks.newest = max(published.values(), default=limits.floor)
     tagged = {tag.commit_id for tag in manifest.tags().values()}
+    tagged |= _proposed_commits(manifest, history.commits)
     for datasets in datasets_at_commits(history, tagged & set(history.commits)):
         add_versions(marks.versions, datasets, paths)
         add_versions(marks.requested, datasets, paths)
@@ -221,6 +224,19 @@ def _mark(manifest: Manifest, keep: int | None, limits: _RetentionLimits) -> _Re
             marks.versions[dataset.path] |= dataset.versions
             marks.requested[dataset.path] |= dataset.versions
     return marks
+
+
+def _proposed_commits(manifest: Manifest, commits: Mapping[CommitId, CommitRow]) -> set[CommitId]:
+    """Return the source heads and the merge bases of open proposals, then and now."""
+    found: set[CommitId] = set()
+    for record in ProposalLog(manifest).head().open.values():
+        found |= {record.head, record.base}
+        with suppress(NotFound):
+            heads = [manifest.head_state(name)[1].head for name in (record.source, record.target)]
+            one, other = (head.commit_id for head in heads)
+            if one in commits and other in commits:
+                found |= set(find_divergence(commits, one, other).bases)
+    return found
 
 
 def _branch_states(manifest: Manifest) -> tuple[list[LineageState], list[LineageState]]:
@@ -412,7 +428,9 @@ def _sweep_scratch(manifest: Manifest, before: datetime) -> None:
 
 def _remove_old_manifests(manifest: Manifest, horizon: datetime) -> None:
     """Drop old manifest versions; commits stay readable through their history rows."""
-    for lineage_id in (None, *sorted(manifest.named_lineages())):
-        with suppress(NotFound):  # it was just deleted
+    for lineage_id in (None, PROPOSALS, *sorted(manifest.named_lineages())):
+        with suppress(NotFound):  # it was just deleted, or there never was a proposal
+            if lineage_id == PROPOSALS:
+                manifest.lineage(PROPOSALS).state()
             remove_old_versions(manifest.lineage(lineage_id), horizon)
             manifest.datasets.observe("cleanup: manifest cleaned")

@@ -36,6 +36,7 @@ from omnigraph.maintain.recorded_checksums import RecordedChecksums, checksums_b
 from omnigraph.maintain.verify import row_count_problem
 from omnigraph.maintain.version_files import ProgressCallback, VersionFileChecker
 from omnigraph.storage.checksums import clear_checked_files
+from omnigraph.storage.layout import PROPOSALS
 from omnigraph.storage.scan import count_ids
 
 _NAME_KINDS = {"graph_branch": "branch", "graph_tag": "tag"}
@@ -101,6 +102,7 @@ class LastGoodSearch:
             lost = self._tags_of_lost_commits(names)
             main = self._plans[None]
             self._plans[None] = replace(main, lost_names=(*main.lost_names, *lost))
+        self._plan("(proposals)", PROPOSALS, ())
         return list(self._plans.values())
 
     def _plan_named(
@@ -191,6 +193,8 @@ class LastGoodSearch:
 
     def _problem(self, content: _Content, inherited: Sequence[_Content]) -> str | None:
         """Return the first problem of the history or of the datasets of a head."""
+        if not content.head.commit_id:
+            return None  # the events of proposals, which have neither
         rows = content.rows.values()
         known = content.commit_ids().union(*(other.commit_ids() for other in inherited))
         commits = (read_commit(row) for row in _of_kind(rows, "graph_commit"))

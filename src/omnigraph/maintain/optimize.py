@@ -269,6 +269,7 @@ class _OptimizeRun:
             message=self._request.message,
             known_id=True,
             footprint=NO_FOOTPRINT,
+            maintenance=True,
         )
 
     def _maintain_type(self, snapshot: Snapshot, table_key: str) -> DatasetMaintenance:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
@@ -24,6 +25,7 @@ from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import MAIN, CommitId, DatasetEntry, Head, Tag
+from omnigraph.commit.proposal_log import ProposalLog, find_event_problems
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.maintain.damaged_files import DamagedFile
 from omnigraph.maintain.recorded_checksums import RecordedChecksums
@@ -119,8 +121,34 @@ def _verify(manifest: Manifest, report: VerifyReport, versions: _CheckedVersions
         problems = list(_check_tag(manifest, tag, versions))
         if problems and manifest.tags().get(tag.name) == tag:
             report.problems += problems
+    report.problems += _check_proposals(manifest)
+    report.problems += _check_protection(manifest)
     report.versions = len(versions.seen)
     report.problems += _find_leftovers(manifest)
+
+
+def _check_proposals(manifest: Manifest) -> Iterator[IntegrityProblem]:
+    """Yield what is wrong with the events of proposals and the head that folds them."""
+    try:
+        state = ProposalLog(manifest).state()
+        problems = () if state is None else list(find_event_problems(state))
+    except OmniError as error:
+        problems = [error.message]
+    for problem in problems:
+        yield IntegrityProblem("proposals", problem)
+
+
+def _check_protection(manifest: Manifest) -> Iterator[IntegrityProblem]:
+    """Yield branches whose head does not hold the protection that main stores."""
+    main = manifest.main.state().head
+    for branch in manifest.branches().values():
+        with suppress(OmniError):
+            head = manifest.lineage(branch.lineage_id).state().head
+            if head.protection.get("version", 0) != main.protection.get("version", 0):
+                what = "its head does not hold the protection of the graph"
+                spreading = bool(main.protection.get("spreading"))
+                what += "; opening the graph for writing finishes that" if spreading else ""
+                yield IntegrityProblem(f"branch {branch.name}", what, harmless=spreading)
 
 
 def _check_lineage(

@@ -17,6 +17,7 @@ from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import checksum_rows
 from omnigraph.commit.model import CommitId, DatasetEntry
+from omnigraph.commit.proposal_log import ProposalLog
 from omnigraph.commit.recovery import read_audit
 from omnigraph.commit.staged_commit import commit_id_time
 from omnigraph.errors import OmniError
@@ -59,7 +60,8 @@ class ChecksumVerifier:
         """Add the problems to a report."""
         self.note("manifest")
         states = lineage_states(self._manifest)
-        for state in states:
+        proposals = ProposalLog(self._manifest).state()
+        for state in (*states, *([] if proposals is None else [proposals])):
             report.problems += self._check_rows(state)
         for dataset in self._datasets(states):
             self.note(dataset.path)

@@ -197,6 +197,51 @@ def _propose(
     return answer
 
 
+def _proposal(
+    operation: AnyOperation, session: GraphSession, call: arguments.ProposalArguments
+) -> dict[str, Any]:
+    """Call an operation on one proposal, whose body has the other arguments."""
+    members = msgspec.structs.asdict(call)
+    number = str(members.pop("number"))
+    body = request_body(operation.request)
+    if body is None or body.field is None:
+        return to_json_value(operation(session, operation.request(number=number)))
+    names = {field.name for field in msgspec.structs.fields(body.type)}
+    given = {name: value for name, value in members.items() if name in names and value is not None}
+    request = operation.request(number=number, **{body.field: msgspec.convert(given, body.type)})
+    answer = operation(session, request)
+    if isinstance(answer, wire.BranchMergeOutput):
+        return _truncate_conflicts(answer)
+    return to_json_value(answer)
+
+
+def _proposal_diff(
+    operation: AnyOperation, session: GraphSession, call: arguments.ProposalDiffArguments
+) -> dict[str, Any]:
+    request = wire.ProposalDiffQuery(
+        number=str(call.number),
+        kind=[str(kind) for kind in call.kind],
+        type=call.type,
+        op=[str(op) for op in call.op],
+    )
+    changes = map(json.loads, operation(session, request))
+    return with_page({"number": call.number, "changes": changes}, "changes", call)
+
+
+def _list_proposals(
+    _: AnyOperation, session: GraphSession, call: arguments.ProposalListArguments
+) -> dict[str, Any]:
+    """Return proposals up to the end of the page, and one more to know whether it goes on."""
+    found = session.graph.proposals.list(
+        call.state,
+        author=call.author,
+        reviewer=call.reviewer,
+        target=call.target,
+        limit=call.skip + call.limit + 1,
+    )
+    return {"proposals": [proposal.to_json() for proposal in found]}
+
+
 ADAPTERS: Mapping[str, ToolAdapter] = {
     "schema_get": _get_schema,
     "query": _query,
@@ -206,5 +251,8 @@ ADAPTERS: Mapping[str, ToolAdapter] = {
     "diff": _diff,
     "limited_list": _limited_list,
     "propose_change": _propose,
+    "proposal": _proposal,
+    "proposal_diff": _proposal_diff,
+    "proposals_list": _list_proposals,
 }
 """Tools whose request or answer differs from that of the operation."""

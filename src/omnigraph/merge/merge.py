@@ -231,7 +231,13 @@ def _publish_merge(
 
         commit = apply_changes(
             manifest,
-            PendingChange(request, prepare, always=complete is not None, complete=complete),
+            PendingChange(
+                request,
+                prepare,
+                always=complete is not None,
+                complete=complete,
+                inspect=options.inspect,
+            ),
         )
         return replace(result, commit=commit, counts={} if commit is None else commit.counts)
     except MergeConflicts as error:

@@ -10,6 +10,7 @@ from typing import Any
 from omnigraph.commit.model import Commit, Counts
 from omnigraph.merge.conflict_decisions import ConflictDecisions
 from omnigraph.merge.conflicts import Conflict
+from omnigraph.write.transaction import StagedInspector
 
 
 class MergeOutcome(StrEnum):
@@ -63,3 +64,5 @@ class MergeOptions:
     dry_run: bool = False
     strict: bool = False
     decisions: ConflictDecisions = field(default_factory=ConflictDecisions)
+    inspect: StagedInspector | None = field(default=None, compare=False)
+    """Called with the staged merge before it is published; returns it, or raises."""

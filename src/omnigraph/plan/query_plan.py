@@ -36,6 +36,8 @@ class ReadPlan:
     columns: tuple[OutputColumn, ...]
     description: str | None = None
     instruction: str | None = None
+    check: str | None = None
+    """What a row of the result means, if the query must return none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class MutationPlan:
     statements: tuple[PlannedStatement, ...]
     description: str | None = None
     instruction: str | None = None
+    check: str | None = None
+    """What a row of the result means, if the query must return none."""
 
     def __post_init__(self) -> None:
         if not self.statements:

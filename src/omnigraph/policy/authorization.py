@@ -63,6 +63,16 @@ class Authorizer:
             )
         return decision.scope
 
+    def may_bypass_protection(self, branch: str) -> bool:
+        """Return whether the actor may change a protected branch; the decision is logged.
+
+        Without a policy no one may: protection would mean nothing.
+        """
+        if self.policy is None or self.actor is None:
+            return False
+        action = PolicyAction.BYPASS_PROTECTION
+        return self.policy.decide(self.actor, action, None, branch).allowed
+
     def is_allowed_somewhere(self, action: PolicyAction) -> bool:
         """Return whether an action is allowed on any branch; nothing is logged."""
         if self.policy is None:

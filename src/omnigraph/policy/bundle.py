@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from omnigraph.errors import InvalidInput
 from omnigraph.lang import did_you_mean
 from omnigraph.lang.diagnostics import quote
 from omnigraph.policy.permissions import (
@@ -18,6 +19,7 @@ from omnigraph.policy.permissions import (
     TypeGrant,
     bundle_scope,
 )
+from omnigraph.policy.protection_rules import ProtectionRule, parse_rules
 from omnigraph.policy.yaml_document import PolicyDocument, YamlFields, YamlNode
 
 POLICY = "policy"
@@ -43,6 +45,7 @@ class PolicyBundle:
     groups: Mapping[str, tuple[str, ...]]
     protected_branches: frozenset[str] = frozenset()
     rules: tuple[PolicyRule, ...] = ()
+    protection: tuple[ProtectionRule, ...] = ()
 
     @property
     def actors(self) -> frozenset[str]:
@@ -55,13 +58,40 @@ def read_bundle(text: str, scope: BundleScope) -> PolicyBundle:
     document = PolicyDocument(POLICY)
     with document.parse(text) as root:
         # `kind` of some server files is ignored: where a file is used decides its scope.
-        optional = ("protected_branches", "rules", "kind")
+        optional = ("protected_branches", "rules", "kind", "protect")
         fields = document.fields(root, "a policy", ("version", "groups"), optional)
         document.version(fields.get("version"))
         reader = _PolicyRuleReader(document, scope, _read_groups(document, fields.get("groups")))
         protected = document.texts(fields.get("protected_branches"), "`protected_branches`")
         rules = tuple(reader.read(fields.get("rules")))
-    return PolicyBundle(reader.groups, frozenset(protected), rules)
+        protection = _read_protection(document, fields.get("protect"), reader.groups, scope)
+    return PolicyBundle(reader.groups, frozenset(protected), rules, protection)
+
+
+def _read_protection(
+    document: PolicyDocument,
+    node: YamlNode | None,
+    groups: Mapping[str, tuple[str, ...]],
+    scope: BundleScope,
+) -> tuple[ProtectionRule, ...]:
+    """Read `protect`: a rule or a list of rules, as `omnigraph protection set` takes them."""
+    if node is None:
+        return ()
+    if scope is not BundleScope.GRAPH:
+        document.add_problem(node, "`protect` belongs in the policy of a graph, not of a server")
+        return ()
+    try:
+        rules = parse_rules(document.plain(node))
+    except InvalidInput as error:
+        for problem in error.details["problems"]:
+            document.add_problem(node, f"`protect`: {problem}")
+        return ()
+    for rule in rules:
+        group = rule.approvers
+        if isinstance(group, str) and group not in groups:
+            hint = did_you_mean(group, list(groups)) or "declare it under `groups`"
+            document.add_problem(node, f"`protect`: unknown group `{quote(group)}`: {hint}")
+    return rules
 
 
 def _read_groups(document: PolicyDocument, node: YamlNode | None) -> dict[str, tuple[str, ...]]:

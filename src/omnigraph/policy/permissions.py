@@ -20,6 +20,7 @@ class PolicyAction(StrEnum):
     ADMIN = "admin"
     INVOKE_QUERY = "invoke_query"
     GRAPH_LIST = "graph_list"
+    BYPASS_PROTECTION = "bypass_protection"
 
 
 class BundleScope(StrEnum):
@@ -46,6 +47,7 @@ TARGET_ACTIONS = frozenset(
         PolicyAction.BRANCH_CREATE,
         PolicyAction.BRANCH_DELETE,
         PolicyAction.BRANCH_MERGE,
+        PolicyAction.BYPASS_PROTECTION,
     }
 )
 """Actions that target a branch: their rules may have `target_branch_scope`."""

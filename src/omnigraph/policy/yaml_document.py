@@ -1,6 +1,6 @@
 """Read YAML of a fixed structure, collecting every problem with its line.
 
-Nothing is constructed: the nodes of the document are read, so that a repeated key is seen, and
+The nodes of the document are read, not constructed, so that a repeated key is seen, and
 every problem has its line.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import yaml
 
@@ -135,6 +135,14 @@ class PolicyDocument:
         hint = did_you_mean(text, list(choices))
         self.add_problem(node, f"{where} cannot be `{quote(text)}`: {hint}")
         return None
+
+    def plain(self, node: YamlNode) -> Any:  # noqa: ANN401 - any YAML value
+        """Return a node as plain values; a mapping with unhashable keys is a problem."""
+        try:
+            return yaml.SafeLoader("").construct_document(node)
+        except yaml.YAMLError as error:
+            self.add_problem(node, f"it cannot be read: {error}")
+            return None
 
     def version(self, node: YamlNode | None) -> None:
         """Check that a file is of version 1."""

@@ -20,9 +20,10 @@ from omnigraph.commit.model import Snapshot
 from omnigraph.dataset_view.version_reader import DatasetView
 from omnigraph.errors import Category, NotFound, OmniError
 from omnigraph.plan import ReadPlan
+from omnigraph.plan.describe import describe_operation
 from omnigraph.plan.expressions import Binding, PropertyRef
 from omnigraph.plan.operators import AntiJoin, PlanOperator, operator_inputs
-from omnigraph.query.engine import Engine
+from omnigraph.query.engine import Engine, QuerySettings
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_json, to_values
 from omnigraph.types.duration import format_duration
@@ -44,6 +45,8 @@ class QueryCheck:
 
     text: str
     query: str | None = None
+    message: str | None = None
+    """What a finding means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,12 @@ class CheckResult:
         """Whether what was found must not become visible."""
         return bool(self.count) and self.severity is CheckSeverity.FAIL
 
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> CheckResult:
+        """Read the wire form."""
+        members = {name: value for name, value in facts.items() if name != "passed"}
+        return cls(**{**members, "severity": CheckSeverity(facts["severity"])})
+
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
         return {
@@ -136,17 +145,37 @@ class ChecksFailed(OmniError):
 
 
 def run_checks(
-    engine: Engine, snapshot: Snapshot, checks: Iterable[StateCheck], now: datetime | None = None
+    engine: Engine,
+    snapshot: Snapshot,
+    checks: Iterable[StateCheck],
+    now: datetime | None = None,
+    timeout: float | None = None,
 ) -> list[CheckResult]:
-    """Return the result of each check on a snapshot; `now` is what freshness is measured by."""
-    moment = now or datetime.now(UTC)
-    return [_run(engine, snapshot, check, moment) for check in checks]
+    """Return the result of each check on a snapshot; `now` is what freshness is measured by.
+
+    A query may take `timeout` seconds.
+    """
+    moment, settings = now or datetime.now(UTC), QuerySettings(timeout=timeout)
+    return [_run(engine, snapshot, check, moment, settings) for check in checks]
 
 
-def _run(engine: Engine, snapshot: Snapshot, check: StateCheck, now: datetime) -> CheckResult:
+def types_read(engine: Engine, snapshot: Snapshot, check: StateCheck) -> tuple[str, ...]:
+    """Return the types that a check reads, as `node:T` or `edge:E`; if unclear, all of them."""
+    if not isinstance(check.rule, QueryCheck):
+        return (check.rule.table_key,)
+    plan = engine.plan(snapshot, check.rule.text, check.rule.query)
+    described = describe_operation(plan, snapshot.catalog)["reads"]
+    read = {f"{one['kind']}:{one['type_name']}" for one in described}
+    known = set(snapshot.entries())
+    return tuple(sorted(read if read <= known else known))
+
+
+def _run(
+    engine: Engine, snapshot: Snapshot, check: StateCheck, now: datetime, settings: QuerySettings
+) -> CheckResult:
     match check.rule:
         case QueryCheck() as rule:
-            return _run_query(engine, snapshot, check, rule)
+            return _run_query(engine, snapshot, check, rule, settings)
         case RowCountCheck() as rule:
             return _run_row_count(snapshot, check, rule)
         case FreshnessCheck() as rule:
@@ -165,9 +194,13 @@ def _result(check: StateCheck, message: str, count: int, **found: Any) -> CheckR
 
 
 def _run_query(
-    engine: Engine, snapshot: Snapshot, check: StateCheck, rule: QueryCheck
+    engine: Engine,
+    snapshot: Snapshot,
+    check: StateCheck,
+    rule: QueryCheck,
+    settings: QuerySettings,
 ) -> CheckResult:
-    stream = engine.stream(snapshot, rule.text, None, rule.query)
+    stream = engine.stream(snapshot, rule.text, None, rule.query, settings)
     rows = list(islice(stream, MAX_FINDINGS)) if stream.row_count else []
     columns = _entity_columns(engine.plan(snapshot, rule.text, rule.query))
     entities = [
@@ -178,7 +211,7 @@ def _run_query(
     ]
     count = stream.row_count
     what = "returned no rows" if not count else f"returned {_rows_text(count)}"
-    message = f"query '{stream.name}' {what}"
+    message = rule.message if rule.message and count else f"query '{stream.name}' {what}"
     return _result(check, message, count, rows=rows, entities=entities)
 
 

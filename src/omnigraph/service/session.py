@@ -96,11 +96,10 @@ class GraphSession:
     @property
     def graph(self) -> Graph:
         """The graph, restricted to what the caller may see and do."""
-        return (
-            self.registered.graph
-            if self.actor is None
-            else self.registered.graph.as_actor(self.actor)
-        )
+        graph, checks = self.registered.graph, self.registered.stored.checks
+        if self.actor is not None:
+            graph = graph.as_verified_actor(self.actor)
+        return graph.with_checks(checks) if checks else graph
 
     def require(
         self, action: PolicyAction, branch: str | None = None, target_branch: str | None = None

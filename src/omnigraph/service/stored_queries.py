@@ -15,6 +15,7 @@ from omnigraph.lang import Code, QueryError, report_for_text
 from omnigraph.lang.query_parser import read_named_queries
 from omnigraph.plan import MutationPlan, compile_query
 from omnigraph.plan.query_plan import QueryPlan
+from omnigraph.query.checks import QueryCheck, StateCheck
 from omnigraph.service import wire
 
 
@@ -65,6 +66,15 @@ class StoredQueries:
             raise unknown_query()
         return self.queries[name]
 
+    @property
+    def checks(self) -> tuple[StateCheck, ...]:
+        """The queries with `@check`: they must return no rows on a state that becomes visible."""
+        return tuple(
+            StateCheck(stored.name, QueryCheck(stored.source, stored.name, stored.plan.check))
+            for _, stored in sorted(self.queries.items())
+            if stored.plan.check is not None and not stored.is_mutation
+        )
+
 
 class StoredQueriesInvalid(InvalidInput):
     """Stored queries were refused; the message lists every reason."""
@@ -95,12 +105,26 @@ def compile_stored_queries(texts: Iterable[StoredQueryFile], catalog: Catalog) -
                 continue
             try:
                 plan = compile_query(catalog, text.text, name, source_name=text.label)
+                problem = check_problem(plan)
+                if problem is not None:
+                    problems.append(f"{text.label}: {problem}")
                 stored[name] = StoredQuery(name, text.text, plan)
             except OmniError as error:
                 problems.append(f"{text.label}: {error.message}")
     if problems:
         raise StoredQueriesInvalid(problems)
     return StoredQueries(stored)
+
+
+def check_problem(plan: QueryPlan) -> str | None:
+    """Return why a query cannot be a check, None if it can or is none."""
+    if plan.check is None:
+        return None
+    if isinstance(plan, MutationPlan):
+        return f"`{plan.name}` has `@check` and changes data; a check only reads"
+    if any(not parameter.type.nullable for parameter in plan.parameters):
+        return f"`{plan.name}` has `@check` and a parameter that must be given"
+    return None
 
 
 def read_query_files(folder: Path) -> list[StoredQueryFile]:

@@ -19,6 +19,8 @@ from omnigraph.types.arrow import arrow_type
 
 MANIFEST = "__manifest"
 BRANCHES = "__branches"
+PROPOSALS = "__proposals"
+"""The lineage of the events of proposals; also its ID."""
 INTENTS = "__recovery"
 TORN = "_torn"
 """Version files that a power failure left incomplete."""
@@ -44,6 +46,8 @@ def dataset_path(kind: str, type_id: int, incarnation: int) -> str:
 
 def lineage_path(lineage_id: str | None) -> str:
     """Return the path of the manifest lineage of a branch; None is main."""
+    if lineage_id == PROPOSALS:
+        return PROPOSALS
     return MANIFEST if lineage_id is None else f"{BRANCHES}/{lineage_id}"
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from omnigraph.commit.footprint import TypeKey
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Snapshot
+from omnigraph.commit.protection import BranchProtected, check_publish
 from omnigraph.commit.publish import find_published, publish_group
 from omnigraph.commit.rebase import footprints_since
 from omnigraph.commit.snapshot import head_snapshot, recent_snapshot
@@ -164,6 +165,7 @@ class _Group:
         try:
             queued.take_up()
             queued.change.check_head(self.snapshot)
+            check_publish(self.snapshot.branch, self.snapshot.head, queued.change.request.permit)
             changes = queued.context.run(queued.change.changes, committed)
         except ScanRequired:
             self._dismiss(queued)
@@ -251,8 +253,8 @@ class _Group:
                 unknown = OutcomeUnknown(member.change.commit_id)
                 unknown.__cause__ = error
                 member.queued.fail(unknown)
-        except Contention:
-            return  # they are staged again, until their deadlines
+        except (BranchProtected, Contention):
+            return  # they are staged again, until their deadlines, or refused one by one
         except Exception as error:  # noqa: BLE001 - every caller gets it
             for member in self.members:
                 member.queued.fail(error)
@@ -295,6 +297,7 @@ class _Group:
                 began=head.last_cleanup,
                 footprint=member.keys.footprint(),
                 requirements=member.keys.requirements(),
+                permit=member.change.request.permit,
             )
             for number, member in enumerate(self.members)
         ]

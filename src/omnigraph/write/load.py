@@ -15,6 +15,7 @@ from omnigraph.catalog.properties import EDGE_KEY
 from omnigraph.commit.branches import create_branch, delete_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
+from omnigraph.commit.protection import WritePermit
 from omnigraph.commit.snapshot import apply_scope, head_snapshot
 from omnigraph.errors import InvalidInput, NotFound, OmniError, OutcomeUnknown, SchemaMoved
 from omnigraph.query.entities import find_type
@@ -199,13 +200,16 @@ def fork_branch_if_missing(
     if exists:
         yield
         return
-    create_branch(manifest, request.branch, source, actor=request.actor)
-    with delete_branch_on_failure(manifest, request.branch, source.commit_id):
+    permit = request.permit
+    create_branch(manifest, request.branch, source, actor=request.actor, permit=permit)
+    with delete_branch_on_failure(manifest, request.branch, source.commit_id, permit):
         yield
 
 
 @contextmanager
-def delete_branch_on_failure(manifest: Manifest, branch: str, head: str) -> Iterator[None]:
+def delete_branch_on_failure(
+    manifest: Manifest, branch: str, head: str, permit: WritePermit
+) -> Iterator[None]:
     """Remove a branch that was forked at a commit if what it was forked for fails."""
     try:
         yield
@@ -215,7 +219,7 @@ def delete_branch_on_failure(manifest: Manifest, branch: str, head: str) -> Iter
     except BaseException:
         with suppress(OmniError):
             if head_snapshot(manifest, branch).commit_id == head:
-                delete_branch(manifest, branch)
+                delete_branch(manifest, branch, permit=permit)
         raise
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.catalog.model import DST, ID, SRC
 from omnigraph.commit.model import CommitId
+from omnigraph.commit.protection import NO_PERMIT, WritePermit
 from omnigraph.embed import Embedder
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput
 from omnigraph.plan.expressions import EntityKind, predicate_refs
 from omnigraph.plan.query_plan import Delete, MutationPlan, Update
 from omnigraph.policy import PolicyDenied
-from omnigraph.policy.authorization import ALL_RIGHTS, AccessRights
+from omnigraph.policy.authorization import ALL_RIGHTS, AccessRights, Authorizer
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed_state import CommittedState
 
@@ -31,7 +33,8 @@ class WriteRequest:
 
     `external_blobs` are the bases below which blobs may stay where they are, `embedder` makes
     vectors of texts; `vectors_from` is the model that made the vectors given, if that is known.
-    `rights` say which types the actor may change and see. `timeout` is in seconds.
+    `rights` say which types the actor may change and see, `permit` what the writer shows where the
+    branch is protected. `timeout` is in seconds.
     """
 
     branch: str
@@ -43,6 +46,7 @@ class WriteRequest:
     embedder: Embedder = field(default_factory=Embedder)
     vectors_from: VectorsFrom = None
     rights: AccessRights = ALL_RIGHTS
+    permit: WritePermit = NO_PERMIT
     timeout: float = DEFAULT_TIMEOUT_SECONDS
 
     def __post_init__(self) -> None:
@@ -56,6 +60,16 @@ class WriteRequest:
             except UnicodeEncodeError as error:
                 message = f"{word} with half of a surrogate pair is not valid Unicode"
                 raise InvalidInput(message, code="text_invalid") from error
+
+
+def permit_for(gate: Authorizer, branch: str) -> WritePermit:
+    """Return what an actor shows where a branch, or a tag, is protected."""
+    if gate.policy is None:
+        return NO_PERMIT
+    return WritePermit(
+        rules=gate.policy.bundle.protection,
+        may_bypass=partial(gate.may_bypass_protection, branch.strip()),
+    )
 
 
 # ----------------------------------------------------------------------

@@ -295,6 +295,7 @@ class _MigrationRun:
             actor=self.request.actor,
             message=self.request.message,
             if_commit=self.request.if_commit,
+            permit=self.request.permit,
         )
 
     def result(

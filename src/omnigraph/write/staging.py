@@ -64,6 +64,7 @@ def stage_changes(
         message=request.message,
         counts=count_changes(images),
         if_commit=request.if_commit,
+        permit=request.permit,
     )
 
 

@@ -13,6 +13,7 @@ import contextvars
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from omnigraph.commit.commit_queue import (
     CommitQueue,
@@ -54,6 +55,13 @@ _NOT_RETRYABLE = ("stage_expired", "commit_fenced")
 """Refusals that the same staged commit would only get again."""
 
 
+class StagedInspector(Protocol):
+    """Looks at a staged commit before it is published."""
+
+    def __call__(self, staged: StagedCommit, base: Snapshot, *, holding: bool) -> StagedCommit:
+        """Return the commit to publish, or raise; `holding` keeps other writers waiting."""
+
+
 @dataclass(slots=True)
 class PendingChange:
     """A change that a caller wants to publish.
@@ -61,7 +69,8 @@ class PendingChange:
     `prepare` makes the change of a state. `again` says whether it may be prepared again after
     another commit has changed what it relies on. With `always`, even nothing is a commit.
     `complete` adds what a staged commit says beyond its change. A `small` change may be one of a
-    group. `seen` is the state of the branch that the caller has read.
+    group. `seen` is the state of the branch that the caller has read. `inspect` sees the staged
+    commit and the state it is based on before it is published.
     """
 
     request: WriteRequest
@@ -71,6 +80,7 @@ class PendingChange:
     complete: Callable[[StagedCommit], StagedCommit] | None = None
     small: bool = False
     seen: Snapshot | None = None
+    inspect: StagedInspector | None = None
     commit_id: CommitId = field(default_factory=new_commit_id)
     began: str | None = None
     """The last cleanup announced when the first files were staged, which later attempts may use."""
@@ -128,10 +138,13 @@ def apply_alone(manifest: Manifest, change: PendingChange) -> Commit | None:
         with queue.turn(turn):
             if staged is None:
                 snapshot = head_snapshot(manifest, change.request.branch)
-                staged = _stage(manifest, change, snapshot)
+                staged = _stage(manifest, change, snapshot, holding=True)
             if staged is None:
                 return None
             try:
+                if change.inspect is not None:  # moved, it would be another state
+                    lineage = manifest.lineage(snapshot.lineage_id)
+                    return publish_with_retry(lineage, snapshot.branch, staged)
                 return _publish(manifest, staged, snapshot)
             except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
                 if not (change.again() or _is_independent(manifest, staged, snapshot)):
@@ -141,7 +154,9 @@ def apply_alone(manifest: Manifest, change: PendingChange) -> Commit | None:
         rounds += 1
 
 
-def _stage(manifest: Manifest, change: PendingChange, snapshot: Snapshot) -> StagedCommit | None:
+def _stage(
+    manifest: Manifest, change: PendingChange, snapshot: Snapshot, *, holding: bool = False
+) -> StagedCommit | None:
     """Prepare and stage a change on a state; None if nothing changes."""
     change.check_head(snapshot)
     committed = CommittedState(manifest, snapshot)
@@ -160,7 +175,8 @@ def _stage(manifest: Manifest, change: PendingChange, snapshot: Snapshot) -> Sta
         footprint=keys.footprint(),
         requirements=keys.requirements(),
     )
-    return staged if change.complete is None else change.complete(staged)
+    staged = staged if change.complete is None else change.complete(staged)
+    return staged if change.inspect is None else change.inspect(staged, snapshot, holding=holding)
 
 
 def _publish(manifest: Manifest, staged: StagedCommit, snapshot: Snapshot) -> Commit:

@@ -38,7 +38,7 @@ query q($x: I32 $y: I32) {}
   1:17 expected `)` to close the parameter list, found `$y`
 query q() @foo("x") {}
   1:12 unknown query annotation `@foo`
-  = a query allows `@description` and `@instruction`
+  = a query allows `@description`, `@instruction` and `@check`
 query q() @description("a") @description("b") {}
   1:30 `@description` is given twice
 query q() @description {}

@@ -25,7 +25,7 @@ from omnigraph.pipeline.connector.permission import SourcePermission
 from omnigraph.pipeline.connector.scratch import ScratchFiles
 from omnigraph.pipeline.connector.table_scan import manifest_at
 from omnigraph.write.load import LoadOptions, WriteMode, load, parse_load_mode
-from omnigraph.write.request import WriteRequest
+from omnigraph.write.request import WriteRequest, permit_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,7 @@ class WriteTarget:
             message=self.message,
             vectors_from=read_models(self.vectors_from),
             rights=self.permission.rights(manifest, self.branch, self.from_),
+            permit=permit_for(self.permission.gate, self.branch),
         )
 
 

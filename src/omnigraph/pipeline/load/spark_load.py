@@ -14,6 +14,7 @@ from omnigraph.commit.branches import create_branch
 from omnigraph.commit.footprint import Footprint
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
+from omnigraph.commit.protection import check_publish
 from omnigraph.commit.snapshot import head_snapshot, snapshot_of_staged
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset
 from omnigraph.errors import (
@@ -77,6 +78,8 @@ class SparkLoad:
                 f"'{run.branch}' no longer has; run the pipeline again"
             )
             raise InvalidInput(message, code="run_finished", run=run.id)
+        if exists:
+            check_publish(self.request.branch, source.head, self.request.permit)
         if self.request.if_commit not in (None, source.commit_id):
             raise PreconditionFailed(self.request.if_commit, source.commit_id)
         with (
@@ -97,10 +100,17 @@ class SparkLoad:
             yield
             return
         if not exists:
-            create_branch(self.manifest, self.request.branch, source, actor=self.request.actor)
+            create_branch(
+                self.manifest,
+                self.request.branch,
+                source,
+                actor=self.request.actor,
+                permit=self.request.permit,
+            )
             made = {"head": source.commit_id}
         assert made is not None, "it was created, now or before"
-        with delete_branch_on_failure(self.manifest, self.request.branch, made["head"]):
+        permit = self.request.permit
+        with delete_branch_on_failure(self.manifest, self.request.branch, made["head"], permit):
             if not exists:
                 work.finish_stage("branch", made)
             yield
@@ -303,6 +313,7 @@ class SparkLoad:
             if_commit=self.request.if_commit,
             known_id=True,
             footprint=Footprint(frozenset(dataset.key for dataset in datasets)),
+            permit=self.request.permit,
         )
 
     def _outcome(self, commit: Commit, run: PipelineRun) -> SparkLoadResult:

@@ -389,9 +389,9 @@ def _delete_merged_branch(
     if not pipeline.publish.delete_branch:
         return merged
     try:
-        running.request(DELETE, pipeline.branch, None)
+        request = running.request(DELETE, pipeline.branch, None)
         if pipeline.branch.strip() in manifest.branches():
-            delete_branch(manifest, pipeline.branch)
+            delete_branch(manifest, pipeline.branch, permit=request.permit)
     except OmniError as error:
         return {**merged, "branch_deleted": False, "branch_delete_error": error.message}
     return {**merged, "branch_deleted": True}

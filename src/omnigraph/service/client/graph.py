@@ -19,6 +19,7 @@ from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput, NotFound, StorageUnavailable
 from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
 from omnigraph.merge.model import MergeResult
+from omnigraph.query.checks import CheckResult
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import is_spark_engine
@@ -38,6 +39,7 @@ from omnigraph.service.client.decode import (
     read_origins,
     read_running_query,
 )
+from omnigraph.service.client.proposals import RemoteProposals, RemoteProtection
 from omnigraph.service.client.resources import (
     RemoteAddress,
     RemoteBranches,
@@ -66,6 +68,7 @@ from omnigraph.service.operations.mutations import (
     revert,
 )
 from omnigraph.service.operations.queries import entity, explain, export, query
+from omnigraph.service.operations.review import run_stored_checks
 from omnigraph.service.operations.running import cancel_running, list_running
 from omnigraph.service.operations.stored import invoke, invoke_if, list_queries
 from omnigraph.write.load import LoadOptions, LoadResult
@@ -104,6 +107,8 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         self.commits: RemoteCommits = RemoteCommits(context)
         self.changes: RemoteChanges = RemoteChanges(context)
         self.schema: RemoteSchema = RemoteSchema(context)
+        self.proposals: RemoteProposals = RemoteProposals(context)
+        self.protection: RemoteProtection = RemoteProtection(context)
 
     @property
     def uri(self) -> str:
@@ -146,6 +151,11 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
     ) -> Mapping[str, ValueOrigin]:
         request = wire.EntityQuery(type=type_name, id=id, **self._context.state(at))
         return read_origins(members(self._context.call(blame, request)))
+
+    def run_checks(self, *, at: RemoteTarget | None = None) -> list[CheckResult]:
+        request = wire.ChecksQuery(**self._context.state(at))
+        facts = members(self._context.call(run_stored_checks, request))
+        return [CheckResult.from_json(one) for one in facts["checks"]]
 
     def blob(self, type_name: str, id: str, property: str, at: RemoteTarget | None = None) -> Blob:
         snapshot = self.snapshot(at)

@@ -228,6 +228,80 @@ def argument_schema(shape: type[Struct]) -> dict[str, Any]:
     return schema | ({"$defs": definitions} if definitions else {})
 
 
+ProposalNumberField: TypeAlias = Annotated[
+    int, Meta(ge=1, description="Number of a proposal, as `proposals_list` shows it.")
+]
+
+
+class ProposalArguments(ToolArguments, kw_only=True):
+    """A proposal."""
+
+    number: ProposalNumberField
+
+
+class ProposalListArguments(PagedArguments, kw_only=True):
+    """Which proposals to list."""
+
+    state: Annotated[str, Meta(description="`open`, `merged`, `closed` or `all`.")] = "open"
+    author: str | None = None
+    reviewer: str | None = None
+    target: BranchField = None
+
+
+class ProposalCloseArguments(ProposalArguments, kw_only=True):
+    """A proposal to close."""
+
+    comment: Annotated[str | None, Meta(description="Why it is closed.")] = None
+
+
+class ProposalCommentArguments(ProposalArguments, kw_only=True):
+    """A comment on a proposal."""
+
+    body: Annotated[str, Meta(description="The comment, as plain text.")]
+    on: Annotated[
+        dict[str, Any] | None,
+        Meta(description="What it is about: `type`, and if you like `id` and `property`."),
+    ] = None
+    thread: Annotated[int | None, Meta(description="ID of the comment to reply to.")] = None
+
+
+class ProposalReviewArguments(ProposalArguments, kw_only=True):
+    """A review of a proposal."""
+
+    verdict: Annotated[str, Meta(description="`approve`, `request_changes` or `comment`.")]
+    body: Annotated[str, Meta(description="Reasons, as plain text.")] = ""
+    commit: Annotated[str | None, Meta(description="The `head_commit_id` that was reviewed.")] = (
+        None
+    )
+
+
+class ProposalMergeArguments(ProposalArguments, kw_only=True):
+    """A proposal to merge."""
+
+    resolve: Annotated[
+        Any, Meta(description="Decisions about conflicts, as `merge` takes them.")
+    ] = None
+    delete_branch: Annotated[bool, Meta(description="Delete the source branch afterwards.")] = False
+    message: MessageField = None
+
+
+class ProposalDiffArguments(PagedArguments, kw_only=True):
+    """Which changes of a proposal to list."""
+
+    number: ProposalNumberField
+    kind: list[EntityKindOutput] = []
+    type: list[str] = []
+    op: list[ChangeOpOutput] = []
+
+
+class ProposalEventsArguments(ToolArguments, kw_only=True):
+    """The events after a cursor."""
+
+    after: Annotated[str | None, Meta(description="`cursor` of an earlier answer.")] = None
+    proposal: Annotated[int | None, Meta(description="Only events of this proposal.")] = None
+    limit: LimitField = DEFAULT_ITEMS
+
+
 def paged_arguments(request: type[Struct], *, paged: bool) -> type[Struct]:
     """Return the arguments of a tool that takes the members of a request, and a page of a list."""
     base = PagedArguments if paged else ToolArguments

@@ -102,6 +102,9 @@ class CommitOutput(Struct, kw_only=True):
     message: str | None = None
     operation: str | None = None
     counts: dict[str, Any] | UnsetType = UNSET
+    proposal: Any = UNSET
+    """The proposal it merged: its number, the events it was decided on, the source commit."""
+    bypassed_protection: bool | UnsetType = UNSET
 
 
 class CommitListOutput(Struct, kw_only=True):

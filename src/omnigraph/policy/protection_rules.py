@@ -1,0 +1,159 @@
+"""Rules that protect branches and tags: what a commit on a branch needs, in files and requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from omnigraph.errors import InvalidInput
+
+MAX_RULES = 100
+_REQUIREMENTS = ("proposal", "approvals", "from", "checks", "fresh", "self_approval")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectionRule:
+    """What a commit on some branches needs; patterns as in `release/*`.
+
+    `approvers` is a group of the policy, a list of actors, or None for every other actor. `tags`
+    are patterns of tags that may not be created or deleted.
+    """
+
+    branches: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    proposal: bool = True
+    approvals: int = 0
+    approvers: str | tuple[str, ...] | None = None
+    checks: tuple[str, ...] = ()
+    fresh: bool = True
+    self_approval: bool = False
+
+    def covers(self, branch: str) -> bool:
+        """Return whether the rule is about a branch."""
+        return any(fnmatchcase(branch, pattern) for pattern in self.branches)
+
+    def covers_tag(self, tag: str) -> bool:
+        """Return whether the rule is about a tag."""
+        return any(fnmatchcase(tag, pattern) for pattern in self.tags)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form of policy files and of the wire."""
+        listed = isinstance(self.approvers, tuple)
+        return {
+            "branches": list(self.branches),
+            "tags": list(self.tags),
+            "require": {
+                "proposal": self.proposal,
+                "approvals": self.approvals,
+                "from": list(self.approvers or ()) if listed else self.approvers,
+                "checks": list(self.checks),
+                "fresh": self.fresh,
+                "self_approval": self.self_approval,
+            },
+        }
+
+
+def parse_rules(document: object) -> tuple[ProtectionRule, ...]:
+    """Read rules from JSON values; raise InvalidInput with every problem."""
+    problems: list[str] = []
+    if isinstance(document, Mapping):
+        document = [document]
+    if not isinstance(document, Sequence) or isinstance(document, str):
+        problems.append("expected a list of rules")
+        document = []
+    if len(document) > MAX_RULES:
+        problems.append(f"there are {len(document)} rules; at most {MAX_RULES} are allowed")
+        document = []
+    rules = [_parse_rule(one, f"rules[{n}]", problems) for n, one in enumerate(document)]
+    if problems:
+        message = f"the protection cannot be read: {'; '.join(problems)}"
+        raise InvalidInput(message, code="protection_invalid", problems=problems)
+    return tuple(rules)
+
+
+def _parse_rule(rule: object, where: str, problems: list[str]) -> ProtectionRule:
+    if not isinstance(rule, Mapping):
+        problems.append(f"{where} must be an object")
+        return ProtectionRule()
+    problems += [
+        f"{where} has unknown member `{name}`"
+        for name in rule
+        if name not in ("branches", "tags", "require")
+    ]
+    branches = _texts(rule.get("branches"), f"{where}.branches", problems)
+    tags = _texts(rule.get("tags"), f"{where}.tags", problems)
+    if not branches and not tags:
+        problems.append(f"{where} needs `branches` or `tags`")
+    require = rule.get("require")
+    require = {} if require is None else require
+    if not isinstance(require, Mapping):
+        problems.append(f"{where}.require must be an object")
+        require = {}
+    problems += [
+        f"{where}.require has unknown member `{name}`"
+        for name in require
+        if name not in _REQUIREMENTS
+    ]
+    return ProtectionRule(
+        branches=branches,
+        tags=tags,
+        approvals=_number(require, f"{where}.require", problems),
+        approvers=_approvers(require.get("from"), f"{where}.require.from", problems),
+        checks=_texts(require.get("checks"), f"{where}.require.checks", problems),
+        **{
+            name: _flag(require, name, default=default, where=where, problems=problems)
+            for name, default in (("proposal", True), ("fresh", True), ("self_approval", False))
+        },
+    )
+
+
+def _texts(value: object, where: str, problems: list[str]) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(
+        isinstance(text, str) and text.strip() for text in texts
+    ):
+        problems.append(f"{where} must be a list of names")
+        return ()
+    return tuple(text.strip() for text in texts)
+
+
+def _approvers(value: object, where: str, problems: list[str]) -> str | tuple[str, ...] | None:
+    if value is None or (isinstance(value, str) and value.strip()):
+        return value if value is None else str(value).strip()
+    return _texts(value, where, problems)
+
+
+def _number(require: Mapping[str, Any], where: str, problems: list[str]) -> int:
+    value = require.get("approvals", 0)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 1000:
+        problems.append(f"{where}.approvals must be a number from 0 to 1000")
+        return 0
+    return value
+
+
+def _flag(
+    require: Mapping[str, Any], name: str, *, default: bool, where: str, problems: list[str]
+) -> bool:
+    value = require.get(name, default)
+    if not isinstance(value, bool):
+        problems.append(f"{where}.require.{name} must be true or false")
+        return default
+    return value
+
+
+def group_members(
+    rule: ProtectionRule, groups: Mapping[str, Iterable[str]] | None
+) -> frozenset[str] | None:
+    """Return the actors whose approvals count for a rule, None for all.
+
+    Without a policy the members of a group are not known: nobody counts.
+    """
+    if rule.approvers is None:
+        return None
+    if isinstance(rule.approvers, str):
+        return frozenset((groups or {}).get(rule.approvers, ()))
+    return frozenset(rule.approvers)
