@@ -20,6 +20,7 @@ from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.model import MergeOutcome, MergeResult
 from omnigraph.query.executor import OperatorStats
 from omnigraph.query.explain import ExplainedOperator, Explanation
+from omnigraph.query.neighbours import EdgeDirection, Neighbour, NeighbourGroup, Neighbours
 from omnigraph.query.running import RunningQuery
 from omnigraph.service.client.migration_steps import read_steps
 from omnigraph.write.load import LoadResult, WriteMode
@@ -141,6 +142,21 @@ def read_history(facts: JsonObject) -> EntityHistory:
         changes=tuple(changes),
         unknown_before=tuple(CommitId(id_) for id_ in facts["unknown_before"]),
     )
+
+
+def read_neighbours(facts: JsonObject) -> Neighbours:
+    """Read the neighbours of a node."""
+    groups = (
+        NeighbourGroup(
+            edge=group["edge"],
+            direction=EdgeDirection(group["direction"]),
+            type=group["type"],
+            count=group["count"],
+            neighbours=tuple(Neighbour(**one) for one in group["neighbours"]),
+        )
+        for group in facts["groups"]
+    )
+    return Neighbours(commit_id=CommitId(facts["graph_commit_id"]), groups=tuple(groups))
 
 
 def read_origins(facts: JsonObject) -> dict[str, ValueOrigin]:

@@ -22,6 +22,7 @@ from omnigraph.merge.model import MergeResult
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import is_spark_engine
+from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.result import Result, ResultStream, column_types, to_stored_types
 from omnigraph.query.running import RunningQuery
 from omnigraph.service import wire
@@ -35,6 +36,7 @@ from omnigraph.service.client.decode import (
     read_load,
     read_merge,
     read_mutation,
+    read_neighbours,
     read_origins,
     read_running_query,
 )
@@ -56,6 +58,7 @@ from omnigraph.service.client.uploads import Upload, plain_value, to_upload
 from omnigraph.service.operations.branches import merge_branches
 from omnigraph.service.operations.changes import diff
 from omnigraph.service.operations.entity_history import blame, history
+from omnigraph.service.operations.explore import neighbours
 from omnigraph.service.operations.maintenance import list_recoveries
 from omnigraph.service.operations.mutations import (
     cherry_pick,
@@ -146,6 +149,13 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
     ) -> Mapping[str, ValueOrigin]:
         request = wire.EntityQuery(type=type_name, id=id, **self._context.state(at))
         return read_origins(members(self._context.call(blame, request)))
+
+    def neighbours(
+        self, type_name: str, id: str, at: RemoteTarget | None = None, *, limit: int | None = None
+    ) -> Neighbours:
+        state = self._context.state(at)
+        request = wire.NeighboursQuery(type=type_name, id=id, limit=limit, **state)
+        return read_neighbours(members(self._context.call(neighbours, request)))
 
     def blob(self, type_name: str, id: str, property: str, at: RemoteTarget | None = None) -> Blob:
         snapshot = self.snapshot(at)

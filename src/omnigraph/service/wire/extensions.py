@@ -157,9 +157,14 @@ class SchemaPlanOutput(Struct, kw_only=True):
 
 
 class MergeBaseOutput(Struct, kw_only=True):
-    """The best common ancestors of two states."""
+    """The best common ancestors of two states.
+
+    `ahead` is the number of commits that only the first one has, `behind` that of the other.
+    """
 
     commit_ids: list[str]
+    ahead: WireCount
+    behind: WireCount
 
 
 class RecoveryOutput(Struct, kw_only=True):
