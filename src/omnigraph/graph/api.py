@@ -55,6 +55,7 @@ from omnigraph.query.limits import DEFAULT_MEMORY_BYTES, LOCAL_ENGINE, is_spark_
 from omnigraph.query.neighbours import Neighbours, read_neighbours
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.running import RUNNING_QUERIES, RunningQuery, unknown_running_query
+from omnigraph.query.subgraph import Subgraph, read_subgraph
 from omnigraph.storage import locate
 from omnigraph.write.embedding_backfill import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external_blobs import ExternalBlobs
@@ -257,6 +258,14 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
             return self._engine.run(snapshot, source, parameters, None, settings)
 
         return read_neighbours(snapshot, type_name, id, limit, run)
+
+    def _subgraph(self, call: QueryCall[SnapshotRef], limit: int | None) -> Subgraph:
+        snapshot, settings = self.snapshot(call.at), self._settings(call.timeout, call.memory)
+
+        def run(source: str, _: dict[str, Any]) -> Result:
+            return self._engine.run(snapshot, source, call.params, None, settings)
+
+        return read_subgraph(snapshot, call.source, call.name, limit, run)
 
     def blob(self, type_name: str, id: str, property: str, at: SnapshotRef | None = None) -> Blob:
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)

@@ -30,6 +30,7 @@ from omnigraph.query.limits import LOCAL_ENGINE
 from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.running import RunningQuery
+from omnigraph.query.subgraph import Subgraph
 from omnigraph.write.load import LoadOptions, LoadResult, parse_load_mode
 from omnigraph.write.mutation import MutationResult
 from omnigraph.write.progress import ProgressListener
@@ -428,6 +429,27 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
 
         Each group has the number of edges and the first `limit` of them by ID, at most 1,000.
         """
+
+    def subgraph(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: _StateT | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+    ) -> Subgraph:
+        """Return the nodes and edges that the pattern of a query matches, for a drawing.
+
+        What the query returns, its order and its limit do not matter. It has at most `limit`
+        nodes, by default and at most 2,000.
+        """
+        return self._subgraph(QueryCall(source, params, name, at, timeout, memory), limit)
+
+    @abstractmethod
+    def _subgraph(self, call: QueryCall[_StateT], limit: int | None) -> Subgraph: ...
 
     @abstractmethod
     def blob(self, type_name: str, id: str, property: str, at: _StateT | None = None) -> Blob:

@@ -165,11 +165,12 @@ def _read_group(
         type=other,
         count=counted["edges"],
         neighbours=tuple(
-            Neighbour(id=row["id"], edge_id=row["edge_id"], label=_short(row.get("label")))
+            Neighbour(id=row["id"], edge_id=row["edge_id"], label=short_label(row.get("label")))
             for row in rows
         ),
     )
 
 
-def _short(label: str | None) -> str | None:
+def short_label(label: str | None) -> str | None:
+    """Return the text of a label, cut if it is long."""
     return label if label is None or len(label) <= _MAX_LABEL else f"{label[:_MAX_LABEL]}…"

@@ -82,7 +82,7 @@ export const session = {
   signOut: () => json<wire.Session>('DELETE', '/session'),
 };
 
-export const listGraphs = () => json<{ graphs: wire.GraphInfo[] }>('GET', '/graphs');
+export const listGraphs = () => json<{ graphs: string[] }>('GET', '/session/graphs');
 
 /** A state: the newest of a branch, or what a commit, tag or time names. */
 export interface State {

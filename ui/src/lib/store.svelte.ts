@@ -1,6 +1,6 @@
 import { ApiError, GraphClient, listGraphs, session, whenUnauthorized, type State } from './api';
 import { router } from './router.svelte';
-import type { GraphInfo, SchemaModel, SchemaType, Session } from './wire';
+import type { SchemaModel, SchemaType, Session } from './wire';
 
 type Phase = 'starting' | 'signed-out' | 'choose-graph' | 'ready' | 'failed';
 
@@ -9,12 +9,12 @@ class Store {
   phase = $state<Phase>('starting');
   failure = $state.raw<unknown>(null);
   session = $state.raw<Session | null>(null);
-  graphs = $state.raw<GraphInfo[]>([]);
+  graphs = $state.raw<string[]>([]);
   model = $state.raw<SchemaModel | null>(null);
   modelError = $state.raw<unknown>(null);
   /** Counts up when data was changed here, so that views read again. */
   revision = $state(0);
-  readonly graphId = $derived(router.param('graph') ?? (this.graphs.length === 1 ? this.graphs[0]!.graph_id : null));
+  readonly graphId = $derived(router.param('graph') ?? (this.graphs.length === 1 ? this.graphs[0]! : null));
   readonly graph = $derived(this.graphId === null ? null : new GraphClient(this.graphId));
   readonly branch = $derived(router.param('branch') ?? 'main');
   readonly at = $derived(router.param('at'));
@@ -60,13 +60,9 @@ class Store {
     try {
       this.graphs = (await listGraphs()).graphs;
     } catch (error) {
-      // Listing graphs is a permission of its own: without it the address names the graph.
-      if (!(error instanceof ApiError) || ![403, 404].includes(error.status)) {
-        this.failure = error;
-        this.phase = 'failed';
-        return;
-      }
-      this.graphs = [];
+      this.failure = error;
+      this.phase = 'failed';
+      return;
     }
     this.phase = this.graphId === null ? 'choose-graph' : 'ready';
   }

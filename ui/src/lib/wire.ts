@@ -3,7 +3,6 @@ export type Value = string | number | boolean | null | Value[] | { [name: string
 export type Properties = Record<string, Value>;
 export type Op = 'insert' | 'update' | 'delete';
 export interface Session { actor: string | null; sign_in: boolean; local: boolean; expires_at: number | null }
-export interface GraphInfo { graph_id: string; uri: string }
 export interface Counts { inserted: number; updated: number; deleted: number }
 export interface Commit {
   graph_commit_id: string; graph_branch: string | null; parent_commit_id: string | null; merged_parent_commit_id: string | null;

@@ -22,6 +22,7 @@ from omnigraph.query.executor import OperatorStats
 from omnigraph.query.explain import ExplainedOperator, Explanation
 from omnigraph.query.neighbours import EdgeDirection, Neighbour, NeighbourGroup, Neighbours
 from omnigraph.query.running import RunningQuery
+from omnigraph.query.subgraph import LinkKind, Subgraph, SubgraphEdge, SubgraphNode
 from omnigraph.service.client.migration_steps import read_steps
 from omnigraph.write.load import LoadResult, WriteMode
 from omnigraph.write.mutation import MutationResult
@@ -157,6 +158,18 @@ def read_neighbours(facts: JsonObject) -> Neighbours:
         for group in facts["groups"]
     )
     return Neighbours(commit_id=CommitId(facts["graph_commit_id"]), groups=tuple(groups))
+
+
+def read_subgraph(facts: JsonObject) -> Subgraph:
+    """Read the subgraph that a pattern matches."""
+    return Subgraph(
+        commit_id=CommitId(facts["graph_commit_id"]),
+        nodes=tuple(SubgraphNode(**node) for node in facts["nodes"]),
+        edges=tuple(
+            SubgraphEdge(**{**edge, "kind": LinkKind(edge["kind"])}) for edge in facts["edges"]
+        ),
+        truncated=facts["truncated"],
+    )
 
 
 def read_origins(facts: JsonObject) -> dict[str, ValueOrigin]:

@@ -25,6 +25,7 @@ from omnigraph.query.limits import is_spark_engine
 from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.result import Result, ResultStream, column_types, to_stored_types
 from omnigraph.query.running import RunningQuery
+from omnigraph.query.subgraph import Subgraph
 from omnigraph.service import wire
 from omnigraph.service.client.blobs import find_blob
 from omnigraph.service.client.decode import (
@@ -39,6 +40,7 @@ from omnigraph.service.client.decode import (
     read_neighbours,
     read_origins,
     read_running_query,
+    read_subgraph,
 )
 from omnigraph.service.client.resources import (
     RemoteAddress,
@@ -58,7 +60,7 @@ from omnigraph.service.client.uploads import Upload, plain_value, to_upload
 from omnigraph.service.operations.branches import merge_branches
 from omnigraph.service.operations.changes import diff
 from omnigraph.service.operations.entity_history import blame, history
-from omnigraph.service.operations.explore import neighbours
+from omnigraph.service.operations.explore import neighbours, subgraph
 from omnigraph.service.operations.maintenance import list_recoveries
 from omnigraph.service.operations.mutations import (
     cherry_pick,
@@ -156,6 +158,11 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         state = self._context.state(at)
         request = wire.NeighboursQuery(type=type_name, id=id, limit=limit, **state)
         return read_neighbours(members(self._context.call(neighbours, request)))
+
+    def _subgraph(self, call: QueryCall[RemoteTarget], limit: int | None) -> Subgraph:
+        request = wire.SubgraphRequest(limit=limit, **self._query_members(call))
+        answer = self._context.call(subgraph, request, text=call.source)
+        return read_subgraph(members(answer))
 
     def blob(self, type_name: str, id: str, property: str, at: RemoteTarget | None = None) -> Blob:
         snapshot = self.snapshot(at)

@@ -27,6 +27,7 @@ from omnigraph.service.operations.access import READ_STATE, state
 from omnigraph.service.operations.answers import to_answer
 from omnigraph.service.operations.operation import operation
 from omnigraph.service.operations.paths import JSON_ERRORS
+from omnigraph.service.operations.queries import least
 from omnigraph.service.session import GraphSession
 
 _FILE = "<query>"
@@ -178,3 +179,30 @@ def neighbours(session: GraphSession, request: wire.NeighboursQuery) -> wire.Nei
     at = state(session, request.branch, request.snapshot)
     found = session.graph.neighbours(request.type, request.id, at, limit=request.limit)
     return to_answer(found.to_json(), wire.NeighboursOutput)
+
+
+@operation(
+    name="getSubgraph",
+    route="POST /subgraph",
+    summary="Return the nodes and edges that the pattern of a query matches",
+    errors=(*JSON_ERRORS, 429, 503),
+    access=READ_STATE,
+    extension=True,
+    example={"query": "match { $a: Person  $a knows $b } return { $a.name }", "limit": 500},
+)
+def subgraph(session: GraphSession, request: wire.SubgraphRequest) -> wire.SubgraphOutput:
+    """Return what a query is about as a graph, for a drawing.
+
+    What the query returns, its order and its limit do not matter; `limit` is the number of nodes,
+    by default and at most 2,000.
+    """
+    found = session.graph.subgraph(
+        request.query,
+        request.params,
+        name=request.name,
+        at=state(session, request.branch, request.snapshot),
+        limit=request.limit,
+        timeout=least(request.timeout_seconds, session.service.seconds),
+        memory=least(request.memory_bytes, session.service.memory),
+    )
+    return to_answer(found.to_json(), wire.SubgraphOutput)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 
 from omnigraph.service.wire.parameters import FromQuery, Marker, ParameterLocation
-from omnigraph.service.wire.requests import EntityQuery, WireCount, WireUInt64
+from omnigraph.service.wire.requests import EntityQuery, QueryRequest, WireCount, WireUInt64
 from omnigraph.service.wire.responses import ParamDescriptor
 
 
@@ -153,3 +153,38 @@ class NeighboursOutput(Struct, kw_only=True):
 
     graph_commit_id: str
     groups: list[NeighbourGroupOutput]
+
+
+class SubgraphRequest(QueryRequest, kw_only=True):
+    """A query whose pattern is to be drawn, with at most `limit` nodes."""
+
+    limit: int | None = None
+
+
+class SubgraphNodeOutput(Struct, kw_only=True):
+    """A node of a subgraph."""
+
+    type: str
+    id: str
+    label: str | None
+
+
+class SubgraphEdgeOutput(Struct, kw_only=True):
+    """What connects two nodes: an `edge`, one in either direction (`undirected`), or a `path`."""
+
+    kind: str
+    type: str
+    id: str | None
+    src_type: str
+    src: str
+    dst_type: str
+    dst: str
+
+
+class SubgraphOutput(Struct, kw_only=True):
+    """The nodes and edges that a pattern matches; `truncated` if there are more."""
+
+    graph_commit_id: str
+    nodes: list[SubgraphNodeOutput]
+    edges: list[SubgraphEdgeOutput]
+    truncated: bool

@@ -228,3 +228,9 @@ class SessionOutput(Struct, kw_only=True):
     sign_in: bool
     local: bool
     expires_at: EpochMicros | None
+
+
+class SessionGraphsOutput(Struct, kw_only=True):
+    """The IDs of the graphs that the caller may read."""
+
+    graphs: list[str]
