@@ -66,7 +66,7 @@ let worker: Worker | null = null;
 let turn = 0;
 const waiting = new Map<number, (places: Float64Array) => void>();
 
-function layout(count: number, links: [number, number][], fixed: ([number, number] | null)[]): Promise<Float64Array> {
+function layout(count: number, links: [number, number][], fixed: ([number, number] | null)[], aspect: number): Promise<Float64Array> {
   if (worker === null) {
     worker = new Worker(new URL('./layout.worker.ts', import.meta.url), { type: 'module' });
     worker.onmessage = (event: MessageEvent<{ turn: number; places: Float64Array }>) => {
@@ -77,7 +77,7 @@ function layout(count: number, links: [number, number][], fixed: ([number, numbe
   const mine = ++turn;
   return new Promise((resolve) => {
     waiting.set(mine, resolve);
-    worker!.postMessage({ turn: mine, count, links, fixed });
+    worker!.postMessage({ turn: mine, count, links, fixed, aspect });
   });
 }
 
@@ -90,7 +90,8 @@ async function show(core: Core, graph: { nodes: DrawnNode[]; edges: DrawnEdge[] 
   for (const [one, other] of links) (degree[one]!++, degree[other]!++);
   const before = new Map(core.nodes().map((node) => [node.id(), node.position()]));
   const fixed = graph.nodes.map((node): [number, number] | null => { const at = before.get(node.key); return at ? [at.x, at.y] : null; });
-  const places = await layout(graph.nodes.length, links, fixed);
+  const aspect = Math.min(4, Math.max(0.5, core.width() / Math.max(1, core.height())));
+  const places = await layout(graph.nodes.length, links, fixed, aspect);
   if (core.destroyed()) return;
   const many = graph.nodes.length > SMALL;
   const elements: ElementDefinition[] = [

@@ -1,19 +1,21 @@
 /** Lanes of the commit graph: where each commit is drawn, and which lines lead to its parents. */
 import type { Commit } from './wire';
 
-export interface Lane { commit: Commit; column: number; lines: { from: number; to: number; column: number }[] }
+export interface Line { from: number; to: number; column: number; starts: boolean }
+export interface Lane { commit: Commit; column: number; continues: boolean; lines: Line[] }
 
 /** Place commits, the newest first; a line runs from each row to the next one. */
 export function lanes(commits: Commit[]): Lane[] {
   let open: (string | null)[] = [];
   return commits.map((commit) => {
     let column = open.indexOf(commit.graph_commit_id);
-    if (column < 0) column = free(open);
+    const continues = column >= 0;
+    if (!continues) column = free(open);
     const before = open.slice();
     open = open.map((id) => (id === commit.graph_commit_id ? null : id));
     const lines: Lane['lines'] = [];
     before.forEach((id, place) => {
-      if (id !== null && id !== commit.graph_commit_id) lines.push({ from: place, to: place, column: place });
+      if (id !== null && id !== commit.graph_commit_id) lines.push({ from: place, to: place, column: place, starts: false });
     });
     const parents = [commit.parent_commit_id, commit.merged_parent_commit_id].filter((id): id is string => id !== null);
     parents.forEach((parent, nth) => {
@@ -22,10 +24,10 @@ export function lanes(commits: Commit[]): Lane[] {
         to = nth === 0 && open[column] == null ? column : free(open);
         open[to] = parent;
       }
-      lines.push({ from: column, to, column: Math.max(column, to) });
+      lines.push({ from: column, to, column: Math.max(column, to), starts: true });
     });
     while (open.length && open.at(-1) === null) open.pop();
-    return { commit, column, lines };
+    return { commit, column, continues, lines };
   });
 }
 

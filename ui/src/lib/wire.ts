@@ -43,4 +43,4 @@ export interface HistoryEntry extends Change { commit: Commit }
 export interface EntityHistory { changes: HistoryEntry[]; unknown_before: string[] }
 export interface Origin { graph_commit_id: string | null; actor_id: string | null; created_at: number | null; message: string | null; unknown_before: string | null }
 export interface Blame { values: Record<string, Origin> }
-export interface Subgraph { nodes: { type: string; id: string; label: string | null }[]; edges: { type: string; id: string | null; src: string; dst: string; src_type: string; dst_type: string }[]; truncated: boolean }
+export interface Subgraph { nodes: { type: string; id: string; label: string | null }[]; edges: { kind: 'edge' | 'undirected' | 'path'; type: string; id: string | null; src: string; dst: string; src_type: string; dst_type: string }[]; truncated: boolean }
