@@ -422,6 +422,10 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         """
 
     @abstractmethod
+    def blob(self, type_name: str, id: str, property: str, at: _StateT | None = None) -> Blob:
+        """Return a blob of an entity, to be read in ranges."""
+
+    @abstractmethod
     def neighbours(
         self, type_name: str, id: str, at: _StateT | None = None, *, limit: int | None = None
     ) -> Neighbours:
@@ -450,10 +454,6 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
 
     @abstractmethod
     def _subgraph(self, call: QueryCall[_StateT], limit: int | None) -> Subgraph: ...
-
-    @abstractmethod
-    def blob(self, type_name: str, id: str, property: str, at: _StateT | None = None) -> Blob:
-        """Return a blob of an entity, to be read in ranges."""
 
     @overload
     def query(

@@ -152,6 +152,15 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         request = wire.EntityQuery(type=type_name, id=id, **self._context.state(at))
         return read_origins(members(self._context.call(blame, request)))
 
+    def blob(self, type_name: str, id: str, property: str, at: RemoteTarget | None = None) -> Blob:
+        snapshot = self.snapshot(at)
+        word, colon, name = type_name.partition(":")
+        if not colon:
+            word = "node" if type_name in snapshot.catalog.nodes else "edge"
+            name = type_name
+        selector = {"type": name, "id": id, "property": property}
+        return find_blob(self._context, word, selector, snapshot.commit_id)
+
     def neighbours(
         self, type_name: str, id: str, at: RemoteTarget | None = None, *, limit: int | None = None
     ) -> Neighbours:
@@ -163,15 +172,6 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         request = wire.SubgraphRequest(limit=limit, **self._query_members(call))
         answer = self._context.call(subgraph, request, text=call.source)
         return read_subgraph(members(answer))
-
-    def blob(self, type_name: str, id: str, property: str, at: RemoteTarget | None = None) -> Blob:
-        snapshot = self.snapshot(at)
-        word, colon, name = type_name.partition(":")
-        if not colon:
-            word = "node" if type_name in snapshot.catalog.nodes else "edge"
-            name = type_name
-        selector = {"type": name, "id": id, "property": property}
-        return find_blob(self._context, word, selector, snapshot.commit_id)
 
     def _query(self, call: QueryCall[RemoteTarget], engine: str) -> Result:
         return _read_result(self._context.transport.send(self._query_call(call, engine)))
