@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt fuzz fuzz-server soak soak-server mutants bench docs-gen lock clean
+.PHONY: help demo test check ui screenshots fmt fuzz fuzz-server soak soak-server mutants bench docs-gen lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,7 +26,7 @@ demo: $(READY) ## Show what omnigraph does, on sample data
 	@$(PY) demo/run.py $(ARGS)
 
 # One process more than there are cores: tests that start servers and Spark wait a good deal.
-test: check $(JAVA) ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
+test: check ui $(JAVA) ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
 	$(PY) -m pytest -n $$($(PY) -c "import os; print(os.cpu_count() + 1)") \
 	  --dist loadscope --no-loadscope-reorder $(ARGS)
 
@@ -37,6 +37,12 @@ check: $(READY) ## Lint, format check, types, import layers, spelling, words
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m codespell_lib
 	$(PY) scripts/check_words.py
+
+ui: $(READY) ## Build Studio, the web page of the server, if ui/ has changed
+	@$(PY) scripts/build_ui.py
+
+screenshots: ui ## Rewrite the pictures of the README in docs/images
+	PYTHONPATH=. $(PY) scripts/screenshots.py
 
 fmt: $(READY) ## Format the code and apply the safe lint fixes
 	$(PY) -m ruff check --fix-only .
@@ -56,7 +62,7 @@ LONG = SOAK_SECONDS=$(SECONDS_) POWER_LOSSES=60 PIPELINE_CASES=all DAMAGES=250 C
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder --durations=25
 
 soak: SECONDS_ = 60
-soak: $(READY) $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a loaded server (SECONDS_=60 each)
+soak: ui $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a loaded server (SECONDS_=60 each)
 	@failed=; run() { echo "$$*"; env $(LONG) "$$@" || failed="$$failed\n  $$*"; }; \
 	run $(PY) -m pytest -s tests/unit/query/test_time_limits.py tests/unit/query/test_compiling.py; \
 	run $(PY) -m tests.server.soak --seconds $$((2 * $(SECONDS_))) --out build/soak-server.json; \

@@ -80,6 +80,9 @@ already_exists | conflict | The object to create exists already.
 internal | internal | The server failed; its log has the details under the request ID.
 timeout_invalid | invalid | A timeout is not a number of seconds from 0 on.
 text_invalid | invalid | A text has an unpaired surrogate and cannot be encoded as UTF-8.
+position_invalid | invalid | A position is outside of its text.
+not_a_read_query | invalid | A query that reads is needed, and the text is a mutation.
+not_a_node_type | invalid | A node type is needed, and the name is that of an edge type.
 limit_invalid | invalid | A limit or page size is out of range.
 limit_negative | invalid | `limit` or `offset` of a query is negative.
 resource_limit | limit | A request exceeds a documented limit.

@@ -198,6 +198,18 @@ class Divergence:
     only_other: set[CommitId] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class AheadBehind:
+    """How far two commits diverged from their best common ancestors, in commits.
+
+    `ahead` are those that only the first one descends from, `behind` those only of the other.
+    """
+
+    bases: tuple[CommitId, ...]
+    ahead: int
+    behind: int
+
+
 _ONE, _OTHER, _COMMON, _BELOW_BASE = 1, 2, 3, 7
 
 

@@ -55,8 +55,10 @@ from omnigraph.query.engine import Engine, QuerySettings
 from omnigraph.query.entities import Blob, open_blob, read_entity
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import DEFAULT_MEMORY_BYTES, LOCAL_ENGINE, is_spark_engine
-from omnigraph.query.result import ResultStream
+from omnigraph.query.neighbours import Neighbours, read_neighbours
+from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.running import RUNNING_QUERIES, RunningQuery, unknown_running_query
+from omnigraph.query.subgraph import Subgraph, read_subgraph
 from omnigraph.storage import locate
 from omnigraph.write.embedding_backfill import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external_blobs import ExternalBlobs
@@ -264,6 +266,24 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         self, type_name: str, id: str, at: SnapshotRef | None = None
     ) -> Mapping[str, ValueOrigin]:
         return read_blame(self._manifest, self.snapshot(at), type_name, id)
+
+    def neighbours(
+        self, type_name: str, id: str, at: SnapshotRef | None = None, *, limit: int | None = None
+    ) -> Neighbours:
+        snapshot, settings = self.snapshot(at), self._settings(None, None)
+
+        def run(source: str, parameters: dict[str, Any]) -> Result:
+            return self._engine.run(snapshot, source, parameters, None, settings)
+
+        return read_neighbours(snapshot, type_name, id, limit, run)
+
+    def _subgraph(self, call: QueryCall[SnapshotRef], limit: int | None) -> Subgraph:
+        snapshot, settings = self.snapshot(call.at), self._settings(call.timeout, call.memory)
+
+        def run(source: str, _: dict[str, Any]) -> Result:
+            return self._engine.run(snapshot, source, call.params, None, settings)
+
+        return read_subgraph(snapshot, call.source, call.name, limit, run)
 
     def blob(self, type_name: str, id: str, property: str, at: SnapshotRef | None = None) -> Blob:
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)

@@ -10,9 +10,9 @@ from omnigraph.changes.commit_changes import CommitChangesPage, Limits, read_com
 from omnigraph.changes.feed import FeedPage, FeedRequest, poll
 from omnigraph.changes.model import ChangeFilter
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
-from omnigraph.commit.commit_log import CommitLog, find_divergence, newest_first
+from omnigraph.commit.commit_log import AheadBehind, CommitLog, find_divergence, newest_first
 from omnigraph.commit.history import find_commit
-from omnigraph.commit.model import Branch, Commit, CommitId, Tag
+from omnigraph.commit.model import Branch, Commit, Tag
 from omnigraph.commit.snapshot import SnapshotRef, apply_scope_to_commit, head_snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.graph.context import GraphContext
@@ -102,12 +102,14 @@ class Commits(CommitsApi[GraphContext, SnapshotRef]):
         manifest = self._context.manifest
         return read_commit_page(manifest, id, scope, page_token=page_token, limits=limits)
 
-    def merge_base(self, one: SnapshotRef, other: SnapshotRef) -> tuple[CommitId, ...]:
+    def divergence(self, one: SnapshotRef, other: SnapshotRef) -> AheadBehind:
         manifest = self._context.manifest
         states = [self._context.snapshot(target) for target in (one, other)]
         heads = [manifest.lineage(state.lineage_id).state() for state in states]
         log = CommitLog(state for head in heads for state in manifest.history_states(head))
-        return tuple(find_divergence(log, states[0].commit_id, states[1].commit_id).bases)
+        diverged = find_divergence(log, states[0].commit_id, states[1].commit_id)
+        ahead, behind = len(diverged.only_one), len(diverged.only_other)
+        return AheadBehind(tuple(diverged.bases), ahead=ahead, behind=behind)
 
 
 class Changes(ChangesApi[GraphContext, SnapshotRef]):

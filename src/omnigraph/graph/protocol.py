@@ -19,6 +19,7 @@ from omnigraph.changes.commit_changes import CommitChangesPage, Limits
 from omnigraph.changes.entity_model import EntityHistory, ValueOrigin
 from omnigraph.changes.feed import FeedPage, FeedRequest
 from omnigraph.changes.model import Change, ChangeFilter, parse_change_filter
+from omnigraph.commit.commit_log import AheadBehind
 from omnigraph.commit.manifest import unknown_branch_error
 from omnigraph.commit.model import Branch, Commit, CommitId, Tag
 from omnigraph.embed.config import VectorsFrom
@@ -29,8 +30,10 @@ from omnigraph.query.checks import CheckResult
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import LOCAL_ENGINE
+from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.running import RunningQuery
+from omnigraph.query.subgraph import Subgraph
 from omnigraph.write.load import LoadOptions, LoadResult, parse_load_mode
 from omnigraph.write.mutation import MutationResult
 from omnigraph.write.progress import ProgressListener
@@ -162,9 +165,16 @@ class CommitsApi(GraphPart[_ContextT, _StateT]):
         self, id: str, scope: ChangeFilter, page_token: str | None, limits: Limits | None
     ) -> CommitChangesPage: ...
 
-    @abstractmethod
     def merge_base(self, one: _StateT, other: _StateT) -> tuple[CommitId, ...]:
         """Return the best common ancestors of two states."""
+        return self.divergence(one, other).bases
+
+    @abstractmethod
+    def divergence(self, one: _StateT, other: _StateT) -> AheadBehind:
+        """Return the best common ancestors of two states, and how far each is ahead of them.
+
+        `ahead` counts the commits of `one` that `other` lacks, `behind` those that `one` lacks.
+        """
 
 
 class ChangesApi(GraphPart[_ContextT, _StateT]):
@@ -400,6 +410,36 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
     @abstractmethod
     def blob(self, type_name: str, id: str, property: str, at: _StateT | None = None) -> Blob:
         """Return a blob of an entity, to be read in ranges."""
+
+    @abstractmethod
+    def neighbours(
+        self, type_name: str, id: str, at: _StateT | None = None, *, limit: int | None = None
+    ) -> Neighbours:
+        """Return the neighbours of a node of a state, by edge type and direction.
+
+        Each group has the number of edges and the first `limit` of them by ID, at most 1,000.
+        """
+
+    def subgraph(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: _StateT | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+    ) -> Subgraph:
+        """Return the nodes and edges that the pattern of a query matches, for a drawing.
+
+        What the query returns, its order and its limit do not matter. It has at most `limit`
+        nodes, by default and at most 2,000.
+        """
+        return self._subgraph(QueryCall(source, params, name, at, timeout, memory), limit)
+
+    @abstractmethod
+    def _subgraph(self, call: QueryCall[_StateT], limit: int | None) -> Subgraph: ...
 
     @overload
     def query(

@@ -20,7 +20,9 @@ from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.model import MergeOutcome, MergeResult
 from omnigraph.query.executor import OperatorStats
 from omnigraph.query.explain import ExplainedOperator, Explanation
+from omnigraph.query.neighbours import EdgeDirection, Neighbour, NeighbourGroup, Neighbours
 from omnigraph.query.running import RunningQuery
+from omnigraph.query.subgraph import LinkKind, Subgraph, SubgraphEdge, SubgraphNode
 from omnigraph.service.client.migration_steps import read_steps
 from omnigraph.write.load import LoadResult, WriteMode
 from omnigraph.write.mutation import MutationResult
@@ -140,6 +142,33 @@ def read_history(facts: JsonObject) -> EntityHistory:
     return EntityHistory(
         changes=tuple(changes),
         unknown_before=tuple(CommitId(id_) for id_ in facts["unknown_before"]),
+    )
+
+
+def read_neighbours(facts: JsonObject) -> Neighbours:
+    """Read the neighbours of a node."""
+    groups = (
+        NeighbourGroup(
+            edge=group["edge"],
+            direction=EdgeDirection(group["direction"]),
+            type=group["type"],
+            count=group["count"],
+            neighbours=tuple(Neighbour(**one) for one in group["neighbours"]),
+        )
+        for group in facts["groups"]
+    )
+    return Neighbours(commit_id=CommitId(facts["graph_commit_id"]), groups=tuple(groups))
+
+
+def read_subgraph(facts: JsonObject) -> Subgraph:
+    """Read the subgraph that a pattern matches."""
+    return Subgraph(
+        commit_id=CommitId(facts["graph_commit_id"]),
+        nodes=tuple(SubgraphNode(**node) for node in facts["nodes"]),
+        edges=tuple(
+            SubgraphEdge(**{**edge, "kind": LinkKind(edge["kind"])}) for edge in facts["edges"]
+        ),
+        truncated=facts["truncated"],
     )
 
 

@@ -23,8 +23,10 @@ from omnigraph.query.checks import CheckResult
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import is_spark_engine
+from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.result import Result, ResultStream, column_types, to_stored_types
 from omnigraph.query.running import RunningQuery
+from omnigraph.query.subgraph import Subgraph
 from omnigraph.service import wire
 from omnigraph.service.client.blobs import find_blob
 from omnigraph.service.client.decode import (
@@ -36,8 +38,10 @@ from omnigraph.service.client.decode import (
     read_load,
     read_merge,
     read_mutation,
+    read_neighbours,
     read_origins,
     read_running_query,
+    read_subgraph,
 )
 from omnigraph.service.client.proposals import RemoteProposals, RemoteProtection
 from omnigraph.service.client.resources import (
@@ -58,6 +62,7 @@ from omnigraph.service.client.uploads import Upload, plain_value, to_upload
 from omnigraph.service.operations.branches import merge_branches
 from omnigraph.service.operations.changes import diff
 from omnigraph.service.operations.entity_history import blame, history
+from omnigraph.service.operations.explore import neighbours, subgraph
 from omnigraph.service.operations.maintenance import list_recoveries
 from omnigraph.service.operations.mutations import (
     cherry_pick,
@@ -165,6 +170,18 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
             name = type_name
         selector = {"type": name, "id": id, "property": property}
         return find_blob(self._context, word, selector, snapshot.commit_id)
+
+    def neighbours(
+        self, type_name: str, id: str, at: RemoteTarget | None = None, *, limit: int | None = None
+    ) -> Neighbours:
+        state = self._context.state(at)
+        request = wire.NeighboursQuery(type=type_name, id=id, limit=limit, **state)
+        return read_neighbours(members(self._context.call(neighbours, request)))
+
+    def _subgraph(self, call: QueryCall[RemoteTarget], limit: int | None) -> Subgraph:
+        request = wire.SubgraphRequest(limit=limit, **self._query_members(call))
+        answer = self._context.call(subgraph, request, text=call.source)
+        return read_subgraph(members(answer))
 
     def _query(self, call: QueryCall[RemoteTarget], engine: str) -> Result:
         return _read_result(self._context.transport.send(self._query_call(call, engine)))

@@ -20,6 +20,7 @@ from omnigraph.changes.baseline import Baseline
 from omnigraph.changes.commit_changes import CommitChangesPage, Limits
 from omnigraph.changes.feed import FeedPage, FeedRequest
 from omnigraph.changes.model import ChangeFilter
+from omnigraph.commit.commit_log import AheadBehind
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
 from omnigraph.errors import InvalidInput, StorageUnavailable, translate_disk_errors
 from omnigraph.graph.protocol import (
@@ -267,10 +268,11 @@ class RemoteCommits(CommitsApi[RemoteAddress, RemoteTarget]):
         )
         return read_commit_page(members(self._context.call(commit_changes, request)))
 
-    def merge_base(self, one: RemoteTarget, other: RemoteTarget) -> tuple[CommitId, ...]:
+    def divergence(self, one: RemoteTarget, other: RemoteTarget) -> AheadBehind:
         request = wire.MergeBaseQuery(one=target_name(one), other=target_name(other))
         answer = self._context.call(merge_base, request)
-        return tuple(CommitId(id_) for id_ in answer.commit_ids)
+        bases = tuple(CommitId(id_) for id_ in answer.commit_ids)
+        return AheadBehind(bases, ahead=answer.ahead, behind=answer.behind)
 
 
 class RemoteChanges(ChangesApi[RemoteAddress, RemoteTarget]):

@@ -214,9 +214,15 @@ def _check_merge_base(session: GraphSession, request: wire.MergeBaseQuery) -> No
     links=(Link("cluster_getCommit", {"commit_id": from_answer("commit_ids/0")}),),
 )
 def merge_base(session: GraphSession, request: wire.MergeBaseQuery) -> wire.MergeBaseOutput:
-    """Return the IDs of the best common ancestors of two branches, tags, commits or times."""
+    """Return the IDs of the best common ancestors of two branches, tags, commits or times.
+
+    `ahead` is how many commits `one` has that `other` lacks, `behind` how many it lacks.
+    """
     states = [state(session, None, name) for name in (request.one, request.other)]
-    return wire.MergeBaseOutput(commit_ids=list(session.graph.commits.merge_base(*states)))
+    diverged = session.graph.commits.divergence(*states)
+    return wire.MergeBaseOutput(
+        commit_ids=list(diverged.bases), ahead=diverged.ahead, behind=diverged.behind
+    )
 
 
 @operation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.operations.access import ANYONE
 from omnigraph.service.operations.operation import operation
@@ -41,6 +42,28 @@ def sign_in(session: ServiceSession, _: wire.SignInRequest) -> wire.SessionOutpu
 def get_session(session: ServiceSession, _: wire.NoRequest) -> wire.SessionOutput:
     """Return the actor of the cookie or of the bearer token; null on a server without tokens."""
     return describe_session(session)
+
+
+@operation(
+    name="listSessionGraphs",
+    path="/session/graphs",
+    tag="sessions",
+    summary="List the graphs that the caller may read",
+    access=ANYONE,
+    extension=True,
+    immediate=True,
+)
+def session_graphs(session: ServiceSession, _: wire.NoRequest) -> wire.SessionGraphsOutput:
+    """Return the IDs of the graphs of which the caller may read at least one branch, sorted.
+
+    Unlike the list of all graphs it needs no permission on the server.
+    """
+    service = session.service
+    names = sorted(service.registry.graphs)
+    readable = (service.session(name, session.actor) for name in names)
+    return wire.SessionGraphsOutput(
+        graphs=[one.registered.id for one in readable if one.may_somewhere(PolicyAction.READ)]
+    )
 
 
 @operation(

@@ -6,6 +6,7 @@ the latter and never the former unless they are set. Requests take null for what
 
 from omnigraph.service.wire.changes import *  # noqa: F403 - all structs of the contract
 from omnigraph.service.wire.errors import *  # noqa: F403
+from omnigraph.service.wire.explore import *  # noqa: F403
 from omnigraph.service.wire.extensions import *  # noqa: F403
 from omnigraph.service.wire.parameters import NoRequest as NoRequest
 from omnigraph.service.wire.proposals import *  # noqa: F403

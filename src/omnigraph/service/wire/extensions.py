@@ -157,9 +157,14 @@ class SchemaPlanOutput(Struct, kw_only=True):
 
 
 class MergeBaseOutput(Struct, kw_only=True):
-    """The best common ancestors of two states."""
+    """The best common ancestors of two states.
+
+    `ahead` is the number of commits that only the first one has, `behind` that of the other.
+    """
 
     commit_ids: list[str]
+    ahead: WireCount
+    behind: WireCount
 
 
 class RecoveryOutput(Struct, kw_only=True):
@@ -223,3 +228,9 @@ class SessionOutput(Struct, kw_only=True):
     sign_in: bool
     local: bool
     expires_at: EpochMicros | None
+
+
+class SessionGraphsOutput(Struct, kw_only=True):
+    """The IDs of the graphs that the caller may read."""
+
+    graphs: list[str]

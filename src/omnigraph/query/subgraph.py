@@ -1,0 +1,246 @@
+"""The part of a graph that the pattern of a query matches: nodes, and edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from omnigraph.catalog import Catalog
+from omnigraph.commit.model import CommitId, Snapshot
+from omnigraph.errors import InvalidInput
+from omnigraph.lang import Code, QueryError, print_queries, read_queries, report_for_text
+from omnigraph.lang import query_tree as qt
+from omnigraph.lang.source import Name
+from omnigraph.plan import ReadPlan, compile_query
+from omnigraph.plan.expressions import EntityKind
+from omnigraph.plan.operators import PlanOperator, operator_inputs
+from omnigraph.query.neighbours import RunQuery, display_property, short_label
+from omnigraph.types import Scalar
+
+MAX_NODES = 2000
+"""Nodes of a subgraph, at most and by default."""
+_MAX_ROWS = 20_000
+_Key = tuple[str, str]
+
+
+class LinkKind(StrEnum):
+    """What a traversal found: an edge in its direction, one in either, or a path of several."""
+
+    EDGE = "edge"
+    UNDIRECTED = "undirected"
+    PATH = "path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubgraphNode:
+    """A node of a subgraph; `label` is the text that people know it by."""
+
+    type: str
+    id: str
+    label: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {"type": self.type, "id": self.id, "label": self.label}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubgraphEdge:
+    """What connects two nodes of a subgraph; `id` is known where the query names the edge."""
+
+    kind: LinkKind
+    type: str
+    id: str | None
+    src_type: str
+    src: str
+    dst_type: str
+    dst: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        members = ("type", "id", "src_type", "src", "dst_type", "dst")
+        return {"kind": str(self.kind), **{name: getattr(self, name) for name in members}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subgraph:
+    """Nodes and edges of one state; `truncated` if the pattern matches more."""
+
+    commit_id: CommitId
+    nodes: tuple[SubgraphNode, ...]
+    edges: tuple[SubgraphEdge, ...]
+    truncated: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "graph_commit_id": self.commit_id,
+            "nodes": [node.to_json() for node in self.nodes],
+            "edges": [edge.to_json() for edge in self.edges],
+            "truncated": self.truncated,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """The variables of a match with their types, and the traversals between them."""
+
+    nodes: Mapping[str, str]
+    edges: tuple[str, ...]
+    traversals: tuple[qt.TraversalClause, ...]
+
+
+def read_subgraph(
+    snapshot: Snapshot, source: str, name: str | None, limit: int | None, run: RunQuery
+) -> Subgraph:
+    """Return what the pattern of a query matches, whatever the query returns of it.
+
+    `run` runs a query on the same state. Nodes inside of `not` and `exists` are not part of it.
+    """
+    limit = MAX_NODES if limit is None else limit
+    if not 1 <= limit <= MAX_NODES:
+        message = f"`limit` is between 1 and {MAX_NODES:,}, not {limit}"
+        raise InvalidInput(message, code="limit_invalid", limit=limit)
+    plan = compile_query(snapshot.catalog, source, name)
+    if not isinstance(plan, ReadPlan):
+        raise InvalidInput("a mutation matches no subgraph", code="not_a_read_query")
+    declared = _declaration(source, plan.name)
+    pattern = _pattern(declared, _bindings(plan.root), snapshot.catalog)
+    if not pattern.nodes:
+        return Subgraph(commit_id=snapshot.commit_id, nodes=(), edges=(), truncated=False)
+    rows = run(_text(declared, pattern, snapshot.catalog), {}).rows
+    return _collect(snapshot, pattern, rows, limit)
+
+
+def _declaration(source: str, name: str) -> qt.QueryDecl:
+    report = report_for_text(source, "<query>", Code.QUERY_UNREADABLE)
+    tree = read_queries(report)
+    report.raise_errors(QueryError)
+    return next(query for query in tree.queries if query.name.text == name)
+
+
+def _bindings(operator: PlanOperator) -> dict[str, tuple[EntityKind, str]]:
+    """Return the variables that a plan binds, with their kinds and types."""
+    found: dict[str, tuple[EntityKind, str]] = {}
+    for source in operator_inputs(operator):
+        found |= _bindings(source)
+    for binding in getattr(operator, "variables", {}).values():
+        found[binding.name] = binding.kind, binding.type_name
+    return found
+
+
+def _pattern(
+    query: qt.QueryDecl, bindings: Mapping[str, tuple[EntityKind, str]], catalog: Catalog
+) -> _Pattern:
+    assert isinstance(query.body, qt.ReadBody), "it was compiled as a read"
+    clauses = list(_visible(query.body.clauses))
+    traversals = tuple(c for c in clauses if isinstance(c, qt.TraversalClause))
+    names = [c.variable.name for c in clauses if isinstance(c, qt.BindingClause)]
+    names += [end.name for c in traversals for end in (c.src, c.dst)]
+    kinds = {name: bindings[name] for name in names if name in bindings}
+    nodes = {
+        name: type_name
+        for name, (kind, type_name) in kinds.items()
+        if kind is EntityKind.NODE and type_name in catalog.nodes
+    }
+    edges = [c.edge_variable.name for c in traversals if c.edge_variable is not None]
+    named = tuple(dict.fromkeys(name for name in edges if name in bindings))
+    return _Pattern(nodes, named, traversals)
+
+
+def _visible(clauses: tuple[qt.MatchClause, ...]) -> Iterator[qt.MatchClause]:
+    """Yield the clauses whose variables the rows have."""
+    for clause in clauses:
+        if isinstance(clause, qt.OptionalClause):
+            yield from _visible(clause.clauses)
+        elif not isinstance(clause, qt.NegationClause | qt.ExistsClause):
+            yield clause
+
+
+def _text(query: qt.QueryDecl, pattern: _Pattern, catalog: Catalog) -> str:
+    """Return the query with the IDs and labels of its variables as its result."""
+    assert isinstance(query.body, qt.ReadBody), "it was compiled as a read"
+    projections = []
+    for index, (variable, type_name) in enumerate(pattern.nodes.items()):
+        projections.append(_projection(variable, "id", f"n{index}"))
+        display = display_property(catalog.nodes[type_name])
+        if display is not None:
+            projections.append(_projection(variable, display, f"l{index}"))
+    for index, variable in enumerate(pattern.edges):
+        projections.append(_projection(variable, "id", f"e{index}"))
+    body = replace(
+        query.body,
+        projections=tuple(projections),
+        distinct=True,
+        orderings=(),
+        limit=qt.Literal(scalar=Scalar.I64, value=_MAX_ROWS),
+        offset=None,
+    )
+    named = replace(query, body=body, name=replace(query.name, text="subgraph"))
+    return print_queries(qt.QueryTree((replace(named, is_anonymous=False),)))
+
+
+def _projection(variable: str, property_: str, alias: str) -> qt.Projection:
+    access = qt.PropertyAccess(variable=qt.Variable(name=variable), property=Name(property_))
+    return qt.Projection(expr=access, alias=Name(alias))
+
+
+def _collect(
+    snapshot: Snapshot, pattern: _Pattern, rows: list[dict[str, Any]], limit: int
+) -> Subgraph:
+    nodes: dict[_Key, SubgraphNode] = {}
+    edges: dict[tuple[Any, ...], SubgraphEdge] = {}
+    truncated = len(rows) >= _MAX_ROWS
+    for row in rows:
+        for index, type_name in enumerate(pattern.nodes.values()):
+            id_ = row[f"n{index}"]
+            if id_ is None or (type_name, id_) in nodes:
+                continue
+            if len(nodes) >= limit:
+                truncated = True
+                continue
+            label = short_label(row.get(f"l{index}"))
+            nodes[type_name, id_] = SubgraphNode(type=type_name, id=id_, label=label)
+        for edge in _edges(snapshot.catalog, pattern, row):
+            ends = {(edge.src_type, edge.src), (edge.dst_type, edge.dst)}
+            if ends <= nodes.keys():
+                edges[edge.type, edge.id, edge.src, edge.dst, edge.kind] = edge
+    return Subgraph(
+        commit_id=snapshot.commit_id,
+        nodes=tuple(nodes.values()),
+        edges=tuple(edges.values()),
+        truncated=truncated,
+    )
+
+
+def _edges(catalog: Catalog, pattern: _Pattern, row: dict[str, Any]) -> Iterator[SubgraphEdge]:
+    """Yield what the traversals of a row connect; those of anonymous or missing nodes are not."""
+    places = {name: index for index, name in enumerate(pattern.nodes)}
+    for clause in pattern.traversals:
+        type_ = catalog.edge(clause.edge.text)
+        ends = [clause.src.name, clause.dst.name]
+        if type_ is None or any(end not in places for end in ends):
+            continue
+        if pattern.nodes[ends[0]] != type_.src:
+            ends.reverse()
+        src, dst = (row[f"n{places[end]}"] for end in ends)
+        if src is None or dst is None:
+            continue
+        named = None if clause.edge_variable is None else clause.edge_variable.name
+        yield SubgraphEdge(
+            kind=_kind(clause),
+            type=type_.name,
+            id=row[f"e{pattern.edges.index(named)}"] if named in pattern.edges else None,
+            src_type=pattern.nodes[ends[0]],
+            src=src,
+            dst_type=pattern.nodes[ends[1]],
+            dst=dst,
+        )
+
+
+def _kind(clause: qt.TraversalClause) -> LinkKind:
+    if clause.hops is not None and (clause.hops.minimum, clause.hops.maximum) != (1, 1):
+        return LinkKind.PATH
+    return LinkKind.UNDIRECTED if clause.undirected else LinkKind.EDGE
