@@ -436,26 +436,7 @@ def _source_scan(operator: op.RowOperator) -> op.Scan | None:
 
 def _outer_variables_used(inner: op.RowOperator) -> set[str]:
     """Return the variables of the enclosing rows that the pattern of a block looks at."""
-    return _used_variables(inner) & set(op.outer_variables(inner))
-
-
-def _used_variables(operator: op.PlanOperator) -> set[str]:
-    """Return every variable an operator or one below it looks at."""
-    used: set[str] = set()
-    match operator:
-        case op.Expand(src=src, predicates=predicates):
-            used = {src, *(r.variable for p in predicates for r in predicate_refs(p))}
-        case op.SemiJoin(src=src, dst=dst):
-            used = {src, dst}
-        case op.Filter(predicate=predicate):
-            used = set(predicate_variables(predicate))
-        case op.Scan(predicates=predicates):
-            used = {ref.variable for p in predicates for ref in predicate_refs(p)}
-        case _:
-            pass
-    for source in op.operator_inputs(operator):
-        used |= _used_variables(source)
-    return used
+    return op.used_variables(inner) & set(op.outer_variables(inner))
 
 
 def slice_bounds(

@@ -11,6 +11,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
 from omnigraph.plan import ReadPlan
 from omnigraph.plan import operators as op
+from omnigraph.plan.cardinality import Estimator
 from omnigraph.plan.explain import describe_operator
 from omnigraph.plan.expressions import (
     Expression,
@@ -21,7 +22,6 @@ from omnigraph.plan.expressions import (
 )
 from omnigraph.plan.functions import FunctionArgumentKind, FunctionKind
 from omnigraph.query.column_cache import ColumnCache
-from omnigraph.query.cost_model import estimate_rows
 from omnigraph.query.exact_integers import MAX_I64
 from omnigraph.query.executor import OperatorStats
 from omnigraph.query.vector_search import NearestVectors
@@ -87,6 +87,7 @@ def explain_plan(
     plan: ReadPlan,
     snapshot: Snapshot,
     store: ColumnCache,
+    estimator: Estimator,
     trace: Mapping[int, OperatorStats] | None = None,
 ) -> Explanation:
     """Return the operators of a plan; `trace` is what a run of it noted."""
@@ -94,7 +95,7 @@ def explain_plan(
         ExplainedOperator(
             depth,
             describe_operator(operator),
-            ceil(min(estimate_rows(operator, snapshot), MAX_I64)),
+            ceil(min(estimator.rows(operator), MAX_I64)),
             (trace or {}).get(id(operator)),
             _order_index(operator, snapshot, store),
         )
