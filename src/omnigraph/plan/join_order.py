@@ -25,10 +25,12 @@ from omnigraph.plan.expressions import (
 
 KEEP_WRITTEN = 1.1
 """The written order is kept while it costs at most this many times the cheapest one."""
-BEAM_WIDTH = 32
-"""Sets of bound variables that are followed at once."""
-MAX_ROOTS = 12
-"""Roots that are tried; of more variables those with the fewest rows."""
+FEW_STEPS, MAX_STEPS = 8, 32
+"""Steps up to which orders are searched widely, and beyond which the written order is kept."""
+WIDE_BEAM, NARROW_BEAM = 32, 2
+"""Sets of bound variables that are followed at once, for few steps and for more."""
+MAX_ROOTS = 4
+"""Roots that are tried where there are many steps: those with the fewest rows."""
 
 # Costs count rows and edges that are looked at.
 SCANNED_ROW, TESTED_ROW = 0.05, 0.1
@@ -73,6 +75,7 @@ class _State:
     rows: float
     cost: float
     scan: float = 0.0
+    taken: frozenset[PatternStep] = frozenset()
 
 
 def split_region(rows: op.RowOperator) -> Region | None:
@@ -246,7 +249,7 @@ class JoinOrder:
         # A step without an edge variable that is written twice is one step.
         steps = tuple(dict.fromkeys(m for m in component if isinstance(m, PatternStep)))
         written = self._made(component, is_outer=is_outer)
-        if not steps:
+        if not steps or len(steps) > MAX_STEPS:
             return written, None
         if is_outer:
             start = _State((), self._outer_names, 1.0, 0.0)
@@ -279,7 +282,7 @@ class JoinOrder:
     def _roots(self, steps: Sequence[PatternStep]) -> list[Binding]:
         ends = {b.name: b for step in steps for b in (step.src, step.dst)}
         roots = list(ends.values())
-        if len(roots) > MAX_ROOTS:
+        if len(steps) > FEW_STEPS:
             roots = sorted(roots, key=lambda root: self._scan(root).rows)[:MAX_ROOTS]
         return roots
 
@@ -293,8 +296,9 @@ class JoinOrder:
 
     def _searched(self, start: _State, steps: Sequence[PatternStep]) -> _State:
         """Return the cheapest order of all steps from a start."""
+        width = WIDE_BEAM if len(steps) <= FEW_STEPS else NARROW_BEAM
         beam = {start.bound: self._closed(start, steps)}
-        while any(self._open(state, steps) for state in beam.values()):
+        while any(len(state.taken) < len(steps) for state in beam.values()):
             following: dict[frozenset[str], _State] = {}
             for state in beam.values():
                 for move in self._next(state, steps):
@@ -302,13 +306,9 @@ class JoinOrder:
                     known = following.get(made.bound)
                     if known is None or made.cost < known.cost * 0.999:
                         following[made.bound] = made
-            kept = sorted(following.values(), key=lambda state: state.cost)[:BEAM_WIDTH]
+            kept = sorted(following.values(), key=lambda state: state.cost)[:width]
             beam = {state.bound: state for state in kept}
         return min(beam.values(), key=lambda state: state.cost)
-
-    @staticmethod
-    def _open(state: _State, steps: Sequence[PatternStep]) -> bool:
-        return len([m for m in state.moves if isinstance(m, PatternStep)]) < len(steps)
 
     def _next(self, state: _State, steps: Sequence[PatternStep]) -> list[Move]:
         """Return the moves that bind one more node: a step, or a look-up by key."""
@@ -316,16 +316,14 @@ class JoinOrder:
         for step in steps:
             ends = {step.src.name: step.src, step.dst.name: step.dst}
             new = [binding for name, binding in ends.items() if name not in state.bound]
-            if step in state.moves or len(new) != 1:
+            if step in state.taken or len(new) != 1 or len(ends) == 1:
                 continue
             moves.append(step)
             if self._is_looked_up(new[0], state, steps) and new[0] not in moves:
                 moves.append(new[0])
         return moves
 
-    def _is_looked_up(
-        self, binding: Binding, state: _State, steps: Sequence[PatternStep]
-    ) -> bool:
+    def _is_looked_up(self, binding: Binding, state: _State, steps: Sequence[PatternStep]) -> bool:
         """Return whether one node is found by key, to check the steps that lead to it."""
         closing = [
             step
@@ -339,7 +337,7 @@ class JoinOrder:
     def _closed(self, state: _State, steps: Sequence[PatternStep]) -> _State:
         """Take every step both ends of which are bound."""
         for step in steps:
-            if step not in state.moves and {step.src.name, step.dst.name} <= state.bound:
+            if step not in state.taken and {step.src.name, step.dst.name} <= state.bound:
                 state = self._advanced(state, step)
         return state
 
@@ -393,10 +391,9 @@ class JoinOrder:
         return self._with(state, step, bound, state.rows * share, state.rows * looks)
 
     @staticmethod
-    def _with(
-        state: _State, move: Move, bound: frozenset[str], rows: float, cost: float
-    ) -> _State:
-        return _State((*state.moves, move), bound, rows, state.cost + cost, state.scan)
+    def _with(state: _State, move: Move, bound: frozenset[str], rows: float, cost: float) -> _State:
+        taken = state.taken | {move} if isinstance(move, PatternStep) else state.taken
+        return _State((*state.moves, move), bound, rows, state.cost + cost, state.scan, taken)
 
     @cached_property
     def _tested(self) -> list[tuple[frozenset[str], Predicate]]:
@@ -406,9 +403,7 @@ class JoinOrder:
         """Return the tests that can be made once more variables are bound."""
         return [p for names, p in self._tested if names <= after and not names <= before]
 
-    def _share(
-        self, before: frozenset[str], after: frozenset[str], alone: frozenset[str]
-    ) -> float:
+    def _share(self, before: frozenset[str], after: frozenset[str], alone: frozenset[str]) -> float:
         """Return the share of rows that pass the tests that become possible; not those of one."""
         tests = [p for p in self._tests(before, after) if not predicate_variables(p) <= alone]
         return self.estimator.share(tests, self.bindings)

@@ -6,8 +6,9 @@ was chosen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from omnigraph.plan import operators as op
 from omnigraph.plan.cardinality import Estimator
@@ -15,7 +16,6 @@ from omnigraph.plan.expressions import (
     Expression,
     ParameterRef,
     is_call,
-    predicate_variables,
     subexpressions,
 )
 from omnigraph.plan.functions import FunctionKind
@@ -50,7 +50,7 @@ def plan_expressions(root: op.PlanOperator) -> Iterator[Expression]:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Applies the rules to one plan, and collects what was chosen."""
+    """What rules know about a plan, and what they chose."""
 
     estimator: Estimator
     choices: list[JoinChoice] = field(default_factory=list)
@@ -59,35 +59,46 @@ class Planner:
         """Apply every rule to the rows under a result."""
         match root:
             case op.Project(input=rows) | op.Aggregate(input=rows):
-                ordered = push_filters_down(self.ordered(rows))
-                blocked = push_blocks_down(ordered, self.estimator)
-                return replace(root, input=push_limits_down(blocked))
+                for rule in COST_RULES:
+                    rows = rule(rows, self)
+                return replace(root, input=rows)
             case op.Distinct() | op.SortColumns() | op.SliceColumns():
                 below = self.result(root.input)
                 return replace(root, input=below)  # type: ignore[arg-type]  # checked by it
 
-    def ordered(self, rows: op.RowOperator, wanted: int | None = None) -> op.RowOperator:
-        """Order the scans and steps of a pattern and of its blocks."""
-        region = split_region(rows)
-        if region is not None:
-            made, choices = JoinOrder(region, self.estimator, wanted).chosen()
-            self.choices.extend(choices)
-            return made
-        match rows:
-            case op.AntiJoin() | op.ExistsJoin() | op.OptionalJoin():
-                return replace(
-                    rows, input=self.ordered(rows.input, wanted), inner=self.ordered(rows.inner)
-                )
-            case op.SliceRows(limit=limit):
-                return replace(rows, input=self.ordered(rows.input, _wanted(limit)))
-            case op.SortRows():
-                return replace(rows, input=self.ordered(rows.input))
-            case op.Union(inputs=inputs):
-                return op.Union(tuple(self.ordered(source) for source in inputs))
-            case op.Filter():
-                return replace(rows, input=self.ordered(rows.input, wanted))
-            case _:
-                return rows
+
+CostRule: TypeAlias = Callable[[op.RowOperator, Planner], op.RowOperator]
+
+
+# --- scans and steps ---------------------------------------------------------------------------
+
+
+def order_joins(rows: op.RowOperator, planner: Planner) -> op.RowOperator:
+    """Order the scans and steps of a pattern and of its blocks."""
+    return _ordered(rows, planner, None)
+
+
+def _ordered(rows: op.RowOperator, planner: Planner, wanted: int | None) -> op.RowOperator:
+    """Order scans and steps, when `wanted` rows are enough."""
+    region = split_region(rows)
+    if region is not None:
+        made, choices = JoinOrder(region, planner.estimator, wanted).chosen()
+        planner.choices.extend(choices)
+        return push_filters_down(made)
+    match rows:
+        case op.AntiJoin() | op.ExistsJoin() | op.OptionalJoin():
+            source = _ordered(rows.input, planner, wanted)
+            return type(rows)(source, _ordered(rows.inner, planner, None))
+        case op.SliceRows(limit=limit):
+            return replace(rows, input=_ordered(rows.input, planner, _wanted(limit)))
+        case op.SortRows():
+            return replace(rows, input=_ordered(rows.input, planner, None))
+        case op.Union(inputs=inputs):
+            return op.Union(tuple(_ordered(source, planner, wanted) for source in inputs))
+        case op.Filter():
+            return replace(rows, input=_ordered(rows.input, planner, wanted))
+        case _:
+            return rows
 
 
 def _wanted(limit: op.SliceBound | None) -> int | None:
@@ -97,27 +108,31 @@ def _wanted(limit: op.SliceBound | None) -> int | None:
 # --- blocks ------------------------------------------------------------------------------------
 
 
-def push_blocks_down(rows: op.RowOperator, estimator: Estimator) -> op.RowOperator:
+def push_blocks_down(rows: op.RowOperator, planner: Planner) -> op.RowOperator:
     """Move `not` and `exists` blocks to where all they look at is bound and rows are fewest."""
+    return _blocks_pushed(rows, planner.estimator)
+
+
+def _blocks_pushed(rows: op.RowOperator, estimator: Estimator) -> op.RowOperator:
     match rows:
         case op.AntiJoin() | op.ExistsJoin():
-            source = push_blocks_down(rows.input, estimator)
-            inner = push_blocks_down(rows.inner, estimator)
+            source = _blocks_pushed(rows.input, estimator)
+            inner = _blocks_pushed(rows.inner, estimator)
             return _push_block(type(rows), source, inner, estimator)
         case op.OptionalJoin():
             return replace(
                 rows,
-                input=push_blocks_down(rows.input, estimator),
-                inner=push_blocks_down(rows.inner, estimator),
+                input=_blocks_pushed(rows.input, estimator),
+                inner=_blocks_pushed(rows.inner, estimator),
             )
         case op.Scan() | op.OuterRow():
             return rows
         case op.Cross(left=left, right=right):
-            return op.Cross(push_blocks_down(left, estimator), push_blocks_down(right, estimator))
+            return op.Cross(_blocks_pushed(left, estimator), _blocks_pushed(right, estimator))
         case op.Union(inputs=inputs):
-            return op.Union(tuple(push_blocks_down(source, estimator) for source in inputs))
+            return op.Union(tuple(_blocks_pushed(source, estimator) for source in inputs))
         case _:
-            return replace(rows, input=push_blocks_down(rows.input, estimator))
+            return replace(rows, input=_blocks_pushed(rows.input, estimator))
 
 
 def _push_block(
@@ -135,10 +150,9 @@ def _push_block(
                     return op.Cross(_push_block(kind, left, inner, estimator), right)
                 if used <= set(right.variables) and not op.outer_variables(left):
                     return op.Cross(left, _push_block(kind, right, inner, estimator))
-            case op.Expand() | op.SemiJoin() | op.OptionalJoin() if (
-                used <= set(rows.input.variables)
-                and estimator.rows(rows.input) <= estimator.rows(rows)
-            ):
+            case op.Expand() | op.SemiJoin() | op.OptionalJoin() if used <= set(
+                rows.input.variables
+            ) and estimator.rows(rows.input) <= estimator.rows(rows):
                 return replace(rows, input=_push_block(kind, rows.input, inner, estimator))
             case _:
                 pass
@@ -148,7 +162,7 @@ def _push_block(
 # --- limits ------------------------------------------------------------------------------------
 
 
-def push_limits_down(rows: op.RowOperator) -> op.RowOperator:
+def push_limits_down(rows: op.RowOperator, _: Planner) -> op.RowOperator:
     """Make no more rows of the sides of a cross product, or before an optional block, than asked.
 
     Each row of one side, or before the block, gives at least one row, in the same order.
@@ -178,3 +192,7 @@ def _limited(rows: op.RowOperator, most: op.SliceBound) -> op.RowOperator:
             return replace(rows, input=_limited(rows.input, most))
         case _:
             return op.SliceRows(rows, most, None)
+
+
+COST_RULES: tuple[CostRule, ...] = (order_joins, push_blocks_down, push_limits_down)
+"""Applied one after the other; none depends on another one."""

@@ -32,7 +32,6 @@ from omnigraph.plan.statistics import (
     TypeStatistics,
     is_far_off,
 )
-from omnigraph.query.adjacency import CsrAdjacency
 from omnigraph.query.column_cache import ColumnCache, TypeTable
 from omnigraph.query.delta_adjacency import AdjacencyIndex, DeltaAdjacency
 from omnigraph.query.topology import EdgeTables, TopologyCache
@@ -235,9 +234,7 @@ def property_statistics(values: pa.Array | pa.ChunkedArray) -> PropertyStatistic
     return PropertyStatistics(distinct, nulls)
 
 
-def with_degrees(
-    base: TypeStatistics, out: AdjacencyIndex, into: AdjacencyIndex
-) -> TypeStatistics:
+def with_degrees(base: TypeStatistics, out: AdjacencyIndex, into: AdjacencyIndex) -> TypeStatistics:
     """Return the statistics of an edge type with those of its ends."""
     one, other = degree_statistics(out), degree_statistics(into)
     return base if one is None else replace(base, out=one, into=other)
