@@ -6,8 +6,8 @@ in its constructor whatever could not be executed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from omnigraph.plan.expressions import (
@@ -429,6 +429,48 @@ def outer_variables(operator: PlanOperator) -> dict[str, Binding]:
         return operator.variables
     first = operator_inputs(operator)
     return outer_variables(first[0]) if first else {}
+
+
+def used_variables(operator: PlanOperator) -> set[str]:
+    """Return every variable an operator or one below it looks at."""
+    used: set[str] = set()
+    match operator:
+        case Expand(src=src, predicates=predicates):
+            used = {src}.union(*map(predicate_variables, predicates))
+        case SemiJoin(src=src, dst=dst):
+            used = {src, dst}
+        case Filter(predicate=predicate):
+            used = set(predicate_variables(predicate))
+        case Scan(predicates=predicates):
+            used = set().union(*map(predicate_variables, predicates))
+        case _:
+            pass
+    for source in operator_inputs(operator):
+        used |= used_variables(source)
+    return used
+
+
+def narrow_outer(inner: RowOperator, bound: Collection[str]) -> RowOperator:
+    """Return the pattern of a block for outer rows that bind fewer variables."""
+    missing = set(outer_variables(inner)) - set(bound)
+    return _without_outer(inner, missing) if missing else inner
+
+
+def _without_outer(rows: RowOperator, missing: set[str]) -> RowOperator:
+    match rows:
+        case OuterRow(bindings=bindings):
+            return OuterRow(tuple(b for b in bindings if b.name not in missing))
+        case Scan():
+            return rows
+        case Cross(left=left, right=right):
+            return Cross(_without_outer(left, missing), _without_outer(right, missing))
+        case AntiJoin() | ExistsJoin() | OptionalJoin():
+            narrowed = _without_outer(rows.input, missing), _without_outer(rows.inner, missing)
+            return type(rows)(*narrowed)
+        case Union(inputs=inputs):
+            return Union(tuple(_without_outer(source, missing) for source in inputs))
+        case _:
+            return replace(rows, input=_without_outer(rows.input, missing))
 
 
 def _require_bound_variables(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from omnigraph.plan.expressions import Compare, EntityKind, Expression
+from omnigraph.plan.join_order import JoinChoice
 from omnigraph.plan.operators import OutputColumn, ResultOperator
 from omnigraph.types import PropertyType
 
@@ -34,6 +35,8 @@ class ReadPlan:
     parameters: tuple[Parameter, ...]
     root: ResultOperator
     columns: tuple[OutputColumn, ...]
+    choices: tuple[JoinChoice, ...] = ()
+    """Where its patterns start, and why; empty while it is not planned by cost."""
     description: str | None = None
     instruction: str | None = None
     check: str | None = None

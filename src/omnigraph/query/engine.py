@@ -16,6 +16,7 @@ from omnigraph.embed import Embedder
 from omnigraph.errors import InvalidInput
 from omnigraph.plan import ReadPlan, bind_parameters, compile_query
 from omnigraph.plan import operators as op
+from omnigraph.plan.cardinality import Estimator
 from omnigraph.plan.explain import explain
 from omnigraph.plan.expressions import (
     Expression,
@@ -25,6 +26,7 @@ from omnigraph.plan.expressions import (
     property_refs,
 )
 from omnigraph.plan.functions import FunctionKind
+from omnigraph.plan.planner import plan_by_cost
 from omnigraph.policy.permissions import TypeScope
 from omnigraph.query.aggregation import compute_aggregates, group_rows, is_never_null
 from omnigraph.query.column_cache import ColumnCache, TypeTable
@@ -45,6 +47,7 @@ from omnigraph.query.running import RUNNING_QUERIES, QueryRecord
 from omnigraph.query.search import ROW_BY_ROW_LIMIT, SearchEvaluator, is_fusion
 from omnigraph.query.shortest_paths import ShortestPaths
 from omnigraph.query.sorting import Sorter, column_values
+from omnigraph.query.statistics import PlanNeeds, StatisticsBasis, StatisticsCache
 from omnigraph.query.text_index_cache import TextIndexCache
 from omnigraph.query.topology import TopologyCache
 from omnigraph.query.vector_search import QueryEmbeddings
@@ -79,12 +82,15 @@ class Engine:
     ) -> None:
         self.manifest = manifest
         self.store = ColumnCache(manifest)
-        self._plans: LruCache[tuple[str, TypeScope, str, str | None], ReadPlan] = LruCache(
+        self._plans: LruCache[tuple[str, TypeScope, str, str | None], _CachedPlan] = LruCache(
             MAX_CACHED_PLANS
         )
         self.embedder = embedder or Embedder()
         self.words = TextIndexCache(self.store)
         self.topologies = TopologyCache(manifest.location, may_write=may_write)
+        self.statistics = StatisticsCache(
+            self.store, self.topologies, manifest.location, may_write=may_write
+        )
 
     def run(
         self,
@@ -124,7 +130,8 @@ class Engine:
 
     def explain(self, snapshot: Snapshot, source: str, name: str | None = None) -> Explanation:
         """Show how a query would be answered."""
-        return explain_plan(self.plan(snapshot, source, name), snapshot, self.store)
+        plan = self.plan(snapshot, source, name)
+        return explain_plan(plan, snapshot, self.store, self._estimator(snapshot, plan))
 
     def analyze(
         self,
@@ -139,7 +146,11 @@ class Engine:
         execution.trace = {}
         with execution.budget.kept():
             _ResultColumns(execution).of(plan.root)
-        return explain_plan(plan, snapshot, self.store, execution.trace)
+        estimator = self._estimator(snapshot, plan)
+        return explain_plan(plan, snapshot, self.store, estimator, execution.trace)
+
+    def _estimator(self, snapshot: Snapshot, plan: ReadPlan) -> Estimator:
+        return Estimator(self.statistics.basis(snapshot, PlanNeeds.of(plan)).statistics)
 
     def _prepare(
         self,
@@ -189,16 +200,38 @@ class Engine:
         return QueryBudget(settings.timeout, settings.memory, settings.pool, record)
 
     def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
-        """Return the plan of a query; one made for the same schema and scope is made no more."""
+        """Return the plan of a query; one made for the same schema and scope is made no more.
+
+        It is ordered by cost again when what it is based on has changed much.
+        """
         key = (snapshot.head.schema_hash, snapshot.scope, source, name)
         cached = self._plans.get(key)
-        if cached is not None:
-            return cached
+        if cached is not None and self.statistics.is_current(cached.basis, snapshot):
+            return cached.plan
+        written = cached.written if cached else self._compiled(snapshot, source, name)
+        needs = cached.basis.needs if cached else PlanNeeds.of(written)
+        basis = self.statistics.basis(snapshot, needs)
+        made = _CachedPlan(written, plan_by_cost(written, basis.statistics), basis)
+        if len(source) <= MAX_CACHED_PLAN_TEXT:
+            self._plans.put(key, made)
+        return made.plan
+
+    @staticmethod
+    def _compiled(snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
         plan = compile_query(snapshot.catalog, source, name)
         if not isinstance(plan, ReadPlan):
             message = f"query '{plan.name}' changes data; run it as a mutation"
             raise InvalidInput(message, code="query_not_a_read", query=plan.name)
-        return self._plans.put(key, plan) if len(source) <= MAX_CACHED_PLAN_TEXT else plan
+        return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedPlan:
+    """A plan in its written order, ordered by cost, and the statistics that decided."""
+
+    written: ReadPlan
+    plan: ReadPlan
+    basis: StatisticsBasis
 
 
 class _ResultBatches:

@@ -54,6 +54,8 @@ class OperatorStats:
     reads: int
     ways: tuple[str, ...] = ()
     """How edges were followed."""
+    examined: int = 0
+    """Rows and edges that the operator itself looked at."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,6 +74,8 @@ class Execution:
     """The part of a scan that is looked at, while only some rows are wanted."""
     used_expansions: dict[int, set[ExpandMode]] = field(default_factory=dict)
     """How operators followed edges."""
+    examined: dict[int, int] = field(default_factory=dict)
+    """How many rows and edges operators looked at."""
     outer: Frame | None = None
     """Of a negated pattern: the rows of the enclosing one, with their numbers."""
 
@@ -136,9 +140,14 @@ class Execution:
         if self.trace is not None:
             seconds, reads = self.now()
             ways = tuple(sorted(self.used_expansions.get(id(operator), ())))
+            examined = self.examined.get(id(operator), 0)
             self.trace[id(operator)] = OperatorStats(
-                rows, seconds - begun[0], reads - begun[1], ways
+                rows, seconds - begun[0], reads - begun[1], ways, examined
             )
+
+    def examine(self, operator: op.PlanOperator, count: int) -> None:
+        """Note that an operator looked at more rows or edges."""
+        self.examined[id(operator)] = self.examined.get(id(operator), 0) + count
 
     def tick(self) -> None:
         """Raise QueryLimit when time is up while rows are sorted."""
@@ -159,9 +168,11 @@ class Execution:
         by_key = key_lookup(scan.predicates, table, self.evaluator)
         if by_key is not None:
             positions = table.position_of(by_key[0])
+            self.examine(scan, len(positions))
             return self._filtered(Frame(len(positions), {name: positions}), by_key[1])
         condition, left = scan_filter(scan.predicates, table, self.evaluator)
         positions = table.everything if condition is None else table.positions(condition)
+        self.examine(scan, table.rows)
         return self._filtered(Frame(len(positions), {name: positions}), left)
 
     def _filtered(self, frame: Frame, predicates: Iterable[Predicate]) -> Frame:
@@ -196,10 +207,12 @@ class Execution:
         else:
             weighed = self._weighed(expand, source, expansion, needed) if weigh else None
             if weighed is not None:
+                self.examine(expand, source.rows + weighed.rows)
                 return self._filtered(weighed, expand.predicates)
             rows, nodes = expansion.reach(starts, expand.hops, is_reversed=expand.is_reversed)
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
+        self.examine(expand, source.rows + len(rows))
         return self._filtered(source.take(rows).with_columns(new), expand.predicates)
 
     def _weighed(
@@ -232,6 +245,7 @@ class Execution:
         expansion = self.expansion(close.edge, close.direction)
         self.used_expansions[id(close)] = expansion.used
         here, there = source.positions[close.src], source.positions[close.dst]
+        self.examine(close, source.rows)
         if close.edge_binding is None:
             return source.take(expansion.connects(here, there, close.hops))
         self.bind(close.edge_binding)
@@ -289,6 +303,7 @@ class Execution:
         total, names = left.rows * right.rows, [*left.positions, *right.positions]
         # Two columns more say which row of each side a row is made of.
         self.budget.check("Cross", total, len(names) + 2)
+        self.examine(cross, total)
         columns = {name: np.empty(total, np.int64) for name in names}
         for part in chunk_slices(total, STEP_ROWS):
             self.budget.check("Cross")
@@ -306,6 +321,7 @@ class Execution:
             self.budget.check("Filter", size, len(frames[0].positions))
             frames.append(self._filtered(_cross_product_rows(left, right, part), (test,)))
             size += frames[-1].rows
+        self.examine(cross, total)
         self.note(cross, total, begun)
         return Frame.joined(frames)
 
@@ -436,26 +452,7 @@ def _source_scan(operator: op.RowOperator) -> op.Scan | None:
 
 def _outer_variables_used(inner: op.RowOperator) -> set[str]:
     """Return the variables of the enclosing rows that the pattern of a block looks at."""
-    return _used_variables(inner) & set(op.outer_variables(inner))
-
-
-def _used_variables(operator: op.PlanOperator) -> set[str]:
-    """Return every variable an operator or one below it looks at."""
-    used: set[str] = set()
-    match operator:
-        case op.Expand(src=src, predicates=predicates):
-            used = {src, *(r.variable for p in predicates for r in predicate_refs(p))}
-        case op.SemiJoin(src=src, dst=dst):
-            used = {src, dst}
-        case op.Filter(predicate=predicate):
-            used = set(predicate_variables(predicate))
-        case op.Scan(predicates=predicates):
-            used = {ref.variable for p in predicates for ref in predicate_refs(p)}
-        case _:
-            pass
-    for source in op.operator_inputs(operator):
-        used |= _used_variables(source)
-    return used
+    return op.used_variables(inner) & set(op.outer_variables(inner))
 
 
 def slice_bounds(

@@ -11,6 +11,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
 from omnigraph.plan import ReadPlan
 from omnigraph.plan import operators as op
+from omnigraph.plan.cardinality import Estimator
 from omnigraph.plan.explain import describe_operator
 from omnigraph.plan.expressions import (
     Expression,
@@ -20,8 +21,8 @@ from omnigraph.plan.expressions import (
     subexpressions,
 )
 from omnigraph.plan.functions import FunctionArgumentKind, FunctionKind
+from omnigraph.plan.join_order import JoinChoice
 from omnigraph.query.column_cache import ColumnCache
-from omnigraph.query.cost_model import estimate_rows
 from omnigraph.query.exact_integers import MAX_I64
 from omnigraph.query.executor import OperatorStats
 from omnigraph.query.vector_search import NearestVectors
@@ -51,6 +52,7 @@ class ExplainedOperator:
             facts["rows"] = self.actual.rows
             facts["seconds"] = round(self.actual.seconds, 6)
             facts["reads"] = self.actual.reads
+            facts["examined"] = self.actual.examined
             if self.actual.ways:
                 facts["expand"] = list(self.actual.ways)
         return facts
@@ -60,6 +62,8 @@ class ExplainedOperator:
         if self.actual is not None:
             actual = self.actual
             spent = f"{actual.seconds * 1000:.1f} ms, {actual.reads} reads"
+            if actual.examined:
+                spent += f", {actual.examined:,} examined"
             about = f"{actual.rows:,} rows, {spent}; {about}"
             if actual.ways:
                 about += f"; by {' and '.join(actual.ways)}"
@@ -74,19 +78,44 @@ class Explanation:
 
     name: str
     steps: tuple[ExplainedOperator, ...]
+    choices: tuple[JoinChoice, ...] = ()
+    """Where each connected part of the pattern starts, and why."""
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.steps))
+        return "\n".join([*map(str, self.steps), *map(show_choice, self.choices)])
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain JSON values."""
-        return {"query_name": self.name, "steps": [step.to_json() for step in self.steps]}
+        facts: dict[str, Any] = {
+            "query_name": self.name,
+            "steps": [step.to_json() for step in self.steps],
+        }
+        if self.choices:
+            facts["choices"] = [_choice_to_json(choice) for choice in self.choices]
+        return facts
+
+
+def show_choice(choice: JoinChoice) -> str:
+    """Return as a line of text where a part of the pattern starts, and the costs of all starts."""
+    costs = sorted(choice.costs.items(), key=lambda cost: cost[1])
+    shown = ", ".join(f"${name} ~{cost:,.0f}" for name, cost in costs)
+    return f"Starts at ${choice.chosen}: {choice.reason}; cost by start: {shown}"
+
+
+def _choice_to_json(choice: JoinChoice) -> dict[str, Any]:
+    return {
+        "start": choice.chosen,
+        "written_start": choice.written,
+        "reason": choice.reason,
+        "costs": {name: round(cost, 1) for name, cost in choice.costs.items()},
+    }
 
 
 def explain_plan(
     plan: ReadPlan,
     snapshot: Snapshot,
     store: ColumnCache,
+    estimator: Estimator,
     trace: Mapping[int, OperatorStats] | None = None,
 ) -> Explanation:
     """Return the operators of a plan; `trace` is what a run of it noted."""
@@ -94,13 +123,13 @@ def explain_plan(
         ExplainedOperator(
             depth,
             describe_operator(operator),
-            ceil(min(estimate_rows(operator, snapshot), MAX_I64)),
+            ceil(min(estimator.rows(operator), MAX_I64)),
             (trace or {}).get(id(operator)),
             _order_index(operator, snapshot, store),
         )
         for depth, operator in op.walk_operators(plan.root)
     )
-    return Explanation(plan.name, tuple(steps))
+    return Explanation(plan.name, tuple(steps), plan.choices)
 
 
 def _order_index(operator: op.PlanOperator, snapshot: Snapshot, store: ColumnCache) -> str | None:

@@ -108,6 +108,13 @@ class TopologyCache:
                 return None
             return self._loaded.put(key, topology)
 
+    def loaded(self, ends: EdgeTables) -> Topology | None:
+        """Return a topology that is in memory, without looking for it elsewhere."""
+        return self._loaded.peek(_topology_key(ends))
+
+    def __len__(self) -> int:
+        return len(self._loaded)
+
     def spent(self, ends: EdgeTables, more: float = 0.0) -> float:
         """Return what was spent on probes for want of a topology, after adding more."""
         key = _topology_key(ends)

@@ -176,8 +176,12 @@ def _map_adjacency(folder: Path, end: str, width: int, *, is_simple: bool) -> Cs
     return CsrAdjacency(**parts, width=width, is_simple=is_simple)
 
 
-def _topology_folder(location: Location) -> Path:
-    if location.is_local:
-        return Path(location.uri) / TOPOLOGY_FOLDER
+def user_cache_folder(location: Location) -> Path:
+    """Return where files derived from a graph in a bucket are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "omnigraph" / hashlib.sha256(location.uri.encode()).hexdigest()[:16]
+
+
+def _topology_folder(location: Location) -> Path:
+    local = Path(location.uri) / TOPOLOGY_FOLDER
+    return local if location.is_local else user_cache_folder(location)

@@ -18,6 +18,7 @@ from omnigraph.errors import NotFound
 from omnigraph.lang import Code, report_for_text
 from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.model import MergeOutcome, MergeResult
+from omnigraph.plan.join_order import JoinChoice
 from omnigraph.query.executor import OperatorStats
 from omnigraph.query.explain import ExplainedOperator, Explanation
 from omnigraph.query.neighbours import EdgeDirection, Neighbour, NeighbourGroup, Neighbours
@@ -275,14 +276,20 @@ def read_schema_result(facts: JsonObject) -> SchemaResult:
 
 def read_explanation(facts: JsonObject) -> Explanation:
     """Read the plan of a query."""
-    return Explanation(facts["query_name"], tuple(_explain_step(step) for step in facts["steps"]))
+    choices = (
+        JoinChoice(choice["written_start"], choice["start"], choice["costs"], choice["reason"])
+        for choice in facts.get("choices", ())
+    )
+    steps = (_explain_step(step) for step in facts["steps"])
+    return Explanation(facts["query_name"], tuple(steps), tuple(choices))
 
 
 def _explain_step(facts: JsonObject) -> ExplainedOperator:
     actual = None
     if "rows" in facts:
         ways = tuple(facts.get("expand", ()))
-        actual = OperatorStats(facts["rows"], facts["seconds"], facts["reads"], ways)
+        examined = facts.get("examined", 0)
+        actual = OperatorStats(facts["rows"], facts["seconds"], facts["reads"], ways, examined)
     return ExplainedOperator(
         facts["depth"], facts["operator"], facts["estimated_rows"], actual, facts.get("index")
     )

@@ -43,6 +43,7 @@ class ExplainOutput(Struct, kw_only=True):
 
     query_name: str
     steps: list[Any]
+    choices: list[Any] = []
 
 
 class DiffRequest(Struct, kw_only=True):
