@@ -30,7 +30,7 @@ from hypothesis.stateful import (
 import omnigraph.graph as og
 from omnigraph.commit.commit_queue import Turn
 from omnigraph.errors import ExpectedVersionMismatch, OmniError
-from omnigraph.storage import Durability
+from omnigraph.storage.durability import Durability
 from omnigraph.write.transaction import commit_queue
 from tests.property.test_writes import FIRST, deletes, empty_graph, few, puts, updates
 from tests.support.changes import Put, read_state
