@@ -4,7 +4,8 @@ Each round holds the queue of the branch, lets several threads submit random cha
 it, so that they form groups. Then a model of dictionaries repeats the changes in the order of the
 commits: after each commit the graph at that commit and the model agree, also where the commit is
 one of many of a manifest version. A refused change is refused by the model in one of the states
-that were there meanwhile. `SOAK_SECONDS` asks for more, with new luck each time; `SEED` repeats it.
+that were there meanwhile. In some rounds another process publishes changes between the preparation
+of a group and its turn. `SOAK_SECONDS` asks for more, with new luck each time; `SEED` repeats it.
 """
 
 import os
@@ -13,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,7 +28,10 @@ from hypothesis.stateful import (
 )
 
 import omnigraph.graph as og
+from omnigraph.commit.commit_queue import Turn
 from omnigraph.errors import ExpectedVersionMismatch, OmniError
+from omnigraph.storage.durability import Durability
+from omnigraph.write.transaction import commit_queue
 from tests.property.test_writes import FIRST, deletes, empty_graph, few, puts, updates
 from tests.support.changes import Put, read_state
 from tests.support.effort import examples
@@ -106,6 +111,24 @@ class SerialOrder(RuleBasedStateMachine):
             assert caller.error is None, caller.error
         self._check(before, writers)
 
+    @rule(
+        changes=st.lists(CHANGES, min_size=1, max_size=5),
+        foreign=st.lists(CHANGES, min_size=1, max_size=3),
+    )
+    def write_while_another_process_publishes(self, changes, foreign):
+        other = og.open(self.graph.uri, durability=other_durability(self.graph))
+        writers = [Writer(self.graph, wanted) for wanted in changes]
+        others = [Writer(other, wanted) for wanted in foreign]
+        before = self.graph.snapshot().commit_id
+        waiting = list(others)
+        with turn_of_another(self.graph, waiting):
+            for caller in make_together(self.graph, *writers):
+                assert caller.error is None, caller.error
+        self.outcomes["published by another process meanwhile"] += len(others) - len(waiting)
+        for writer in waiting:
+            writer()
+        self._check(before, [*writers, *others])
+
     def _check(self, before, writers):
         commits = []
         for commit in self.graph.commits.list(limit=len(writers) + 1):
@@ -159,6 +182,38 @@ class SerialOrder(RuleBasedStateMachine):
         self.graph = og.open(self.graph.uri)
 
 
+def other_durability(graph):
+    """Return a durability whose handles have another queue, as those of another process do."""
+    is_full = graph._manifest.location.durability is Durability.FULL
+    return "relaxed" if is_full else "full"
+
+
+class LateTurn(Turn):
+    """A turn that another process has, which publishes a change meanwhile."""
+
+    def __init__(self, waiting):
+        self.waiting = waiting
+
+    @property
+    def is_held(self):
+        return False
+
+    def wait(self):
+        if self.waiting:
+            self.waiting.pop(0)()
+
+
+@contextmanager
+def turn_of_another(graph, waiting):
+    """Let each turn of a graph begin after another process has published the next change."""
+    queue = commit_queue(graph._manifest, None)
+    queue._turn_of_process = lambda deadline: nullcontext(LateTurn(waiting))
+    try:
+        yield
+    finally:
+        del queue._turn_of_process
+
+
 BOUNDED = settings(
     max_examples=examples(7),
     stateful_step_count=12,
@@ -178,3 +233,4 @@ def test_changes_made_together_land_in_a_serial_order():
         number += 1
     groups = [name for name in SerialOrder.outcomes if name.startswith("group")]
     assert len(groups) > 2, SerialOrder.outcomes
+    assert SerialOrder.outcomes["published by another process meanwhile"]

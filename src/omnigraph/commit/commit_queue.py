@@ -4,8 +4,9 @@ A change joins the queue of its branch. If no change is being published, its cal
 leader: it takes the changes that wait, in order, and publishes them as one group. A change too
 large for a group takes a turn alone. Leadership passes to the change that has waited longest.
 
-Processes on one machine take turns by two lock files per branch. Neither queue nor locks are needed
-for correctness, which the compare-and-swap of the manifest decides: they keep writers from
+Processes on one machine take turns by two lock files per branch. While another process has the
+turn, the leader prepares its group, so that the turn itself is short. Neither queue nor locks are
+needed for correctness, which the compare-and-swap of the manifest decides: they keep writers from
 preparing changes that would lose the race.
 """
 
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -94,6 +96,21 @@ class QueuedChange(Generic[_T]):
 _C = TypeVar("_C", bound=QueuedChange[Any])
 
 
+class Turn:
+    """The turn of this process among those that write to a branch; by default there are no others.
+
+    It may not be held yet: then the leader has time to prepare until it calls `wait`.
+    """
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has the turn."""
+        return True
+
+    def wait(self) -> None:
+        """Wait for the turn; go on without it when the deadline has passed."""
+
+
 class CommitQueue(Generic[_C]):
     """The changes of one branch that wait in this process."""
 
@@ -103,8 +120,10 @@ class CommitQueue(Generic[_C]):
         self._lock = Lock()
         self._locks = locks
 
-    def run(self, change: _C, lead: Callable[[Sequence[_C]], None]) -> None:
+    def run(self, change: _C, lead: Callable[[Sequence[_C], Turn], None]) -> None:
         """Wait until the change is done; `lead` publishes a group, and may leave changes undone.
+
+        It waits for its turn before it publishes.
 
         Raises:
             Contention: the deadline has passed before the change was taken up.
@@ -123,7 +142,8 @@ class CommitQueue(Generic[_C]):
         while not change.leads:
             self._wait(change)
         try:
-            with self._turn_of_process(change.deadline):
+            with self._turn_of_process(change.deadline) as turn:
+                turn.wait()
                 yield
         finally:
             self._leave([change])
@@ -150,12 +170,12 @@ class CommitQueue(Generic[_C]):
         change.wake.wait()
         change.wake.clear()
 
-    def _lead(self, change: _C, lead: Callable[[Sequence[_C]], None]) -> None:
+    def _lead(self, change: _C, lead: Callable[[Sequence[_C], Turn], None]) -> None:
         group: list[_C] = []
         try:
-            with self._turn_of_process(change.deadline):
+            with self._turn_of_process(change.deadline) as turn:
                 group = self._take()
-                lead(group)
+                lead(group, turn)
         except BaseException:
             # The others were not at fault: the next leader looks up whether they were published.
             for member in group:
@@ -191,12 +211,12 @@ class CommitQueue(Generic[_C]):
                 member.wake.set()
 
     @contextmanager
-    def _turn_of_process(self, deadline: float) -> Iterator[None]:
+    def _turn_of_process(self, deadline: float) -> Iterator[Turn]:
         if self._locks is None:
-            yield
+            yield Turn()
             return
-        with self._locks.turn(deadline):
-            yield
+        with self._locks.take(deadline) as turn:
+            yield turn
 
 
 def timed_out() -> Contention:
@@ -223,14 +243,21 @@ class TurnLocks:
     @contextmanager
     def turn(self, deadline: float) -> Iterator[None]:
         """Hold the turn; go on without it when the deadline has passed."""
+        with self.take(deadline) as turn:
+            turn.wait()
+            yield
+
+    @contextmanager
+    def take(self, deadline: float) -> Iterator[Turn]:
+        """Take the turn if no process has it or waits for it; otherwise the caller waits for it."""
         with ExitStack() as stack:
             line, turn = self._open(stack, "line"), self._open(stack, "turn")
-            if line is not None and turn is not None:
-                locked = _lock(line, deadline)
-                _lock(turn, deadline)
-                if locked:
-                    fcntl.flock(line, fcntl.LOCK_UN)
-            yield
+            if line is None or turn is None:
+                yield Turn()
+                return
+            held = _FileTurn(line, turn, deadline)
+            stack.callback(held.release)
+            yield held
 
     def _open(self, stack: ExitStack, kind: str) -> int | None:
         if self._missing:
@@ -245,6 +272,30 @@ class TurnLocks:
         return file
 
 
+class _FileTurn(Turn):
+    """A turn by locks of two open files, released when they are closed."""
+
+    def __init__(self, line: int, turn: int, deadline: float) -> None:
+        self._line, self._turn, self._deadline = line, turn, deadline
+        self._held = False
+        if _lock_now(line):
+            self._held = _lock_now(turn)
+            fcntl.flock(line, fcntl.LOCK_UN)
+
+    @property
+    def is_held(self) -> bool:
+        return self._held
+
+    def wait(self) -> None:
+        if not self._held:
+            self._held = _threads.lock([self._line, self._turn], self._deadline)
+
+    def release(self) -> None:
+        """Release the turn at once: a thread that waited for it may close its file later."""
+        with suppress(OSError):
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+
+
 def lock_folder(location: Location) -> Path:
     """Return the folder of the lock files of a graph.
 
@@ -257,29 +308,71 @@ def lock_folder(location: Location) -> Path:
     return Path(tempfile.gettempdir()) / f"omnigraph-locks-{user}-{name}"
 
 
-def _lock(file: int, deadline: float) -> bool:
-    """Lock a file until it is closed; return whether that succeeded before the deadline."""
+def _lock_now(file: int) -> bool:
+    """Lock a file; return False if another process has locked it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _lock_blocking(file, deadline)
     except OSError:
         return False
     return True
 
 
-def _lock_blocking(file: int, deadline: float) -> bool:
-    """Wait for a lock in a thread, because only there can a wait be given up."""
-    held, copy = Event(), os.dup(file)
+class _LockThreads:
+    """Threads that wait for locks, because only there can a wait be given up.
 
-    def wait() -> None:
+    A thread is kept for the next wait: starting one takes longer than a turn changes hands.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[SimpleQueue[_Wait]] = []
+
+    def lock(self, files: Sequence[int], deadline: float) -> bool:
+        """Lock files in this order, and release all but the last; return whether it succeeded."""
+        wait = _Wait([os.dup(file) for file in files])
+        try:
+            self._idle.pop().put(wait)
+        except IndexError:
+            Thread(target=self._run, args=(wait,), name="commit-turn", daemon=True).start()
+        held = wait.held.wait(max(0.0, deadline - time.monotonic()))
+        wait.is_abandoned = not held
+        return held
+
+    def _run(self, wait: _Wait) -> None:
+        waits: SimpleQueue[_Wait] = SimpleQueue()
+        while True:
+            wait.run()
+            self._idle.append(waits)
+            wait = waits.get()
+
+    def forget(self) -> None:
+        """Forget all threads: a child process has none of them."""
+        self._idle.clear()
+
+
+@dataclass(slots=True)
+class _Wait:
+    """Files to lock, duplicated: the caller may close its own meanwhile, which gives up."""
+
+    files: list[int]
+    held: Event = field(default_factory=Event)
+    is_abandoned: bool = False
+
+    def run(self) -> None:
+        """Wait for the locks."""
         with suppress(OSError):
-            fcntl.flock(copy, fcntl.LOCK_EX)
-            held.set()
-        os.close(copy)  # releases the lock if the waiter has closed its file meanwhile
+            for file in self.files:
+                if not self.is_abandoned:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            for file in self.files[:-1]:
+                fcntl.flock(file, fcntl.LOCK_UN)
+            self.held.set()
+        for file in self.files:
+            os.close(file)  # releases the lock if the caller has closed its file meanwhile
 
-    Thread(target=wait, name="commit-turn", daemon=True).start()
-    return held.wait(max(0.0, deadline - time.monotonic()))
+
+_threads = _LockThreads()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.forget)
 
 
 # --- the queues of this process ------------------------------------------------------------------

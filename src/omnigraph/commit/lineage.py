@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from threading import Lock
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.commit.commit_queue import lock_folder
 from omnigraph.commit.head_sync import sync_relaxed_state
 from omnigraph.commit.manifest_rows import (
     FOOTPRINT,
@@ -32,7 +34,8 @@ from omnigraph.commit.manifest_rows import (
     read_head,
     update_row_checksum,
 )
-from omnigraph.commit.model import Head
+from omnigraph.commit.model import MAIN, Head
+from omnigraph.commit.shared_rows import SLOTS, SharedRows, read_shared_rows, write_shared_rows
 from omnigraph.errors import (
     NEXT_STEP,
     Contention,
@@ -54,9 +57,10 @@ from omnigraph.storage.compare_and_swap import (
     read_rows,
 )
 from omnigraph.storage.error_translation import translate_errors
-from omnigraph.storage.layout import lineage_path, version_file
+from omnigraph.storage.layout import data_file_names, lineage_path, version_file
 from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.row_lookup import sql_text
+from omnigraph.storage.small_fragments import put_key_columns
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, READABLE_SCHEMA_VERSIONS
 
 _CURRENT_FORMAT = str(INTERNAL_SCHEMA_VERSION).encode()
@@ -104,6 +108,8 @@ MAX_CACHED_PAGE_BYTES = 4 << 20
 """Size of the history pages of one lineage that a process caches."""
 PROBE_WINDOW = MIN_VERSION_AGE_IN_BUCKET / 2
 """Time after a probe in which a version cannot have been removed from a bucket."""
+SHARING_SECONDS = 60.0
+"""Time after a version of another process in which this one leaves rows for it."""
 SLOW_SWAP_SECONDS = 30.0
 """A swap that took longer is confirmed by reading storage before it counts as done."""
 
@@ -234,6 +240,7 @@ class LineageState:
             return read_oldest_row(self.handle, f"object_id = {sql_text(object_id)}")
 
 
+_HEAD_COLUMNS = ["object_id", "table_version", "metadata"]
 _VERSION_COLUMNS = ["object_type", "table_version", "table_branch"]
 
 
@@ -282,6 +289,7 @@ class Lineage:
         self.path = lineage_path(lineage_id)
         self._state: LineageState | None = None
         self._probed = 0.0
+        self._shared_until = 0.0
         self._written: LruCache[int, pa.Table] = LruCache(MAX_CACHED_FRAGMENTS)
         self._pages = _page_cache()
         self._lock = Lock()
@@ -309,7 +317,9 @@ class Lineage:
                     return cached
         if cached is None:
             self.datasets.report_lost_version(self.path)
-        state = self._remember(self._read(None))
+        else:
+            self._shared_until = now + SHARING_SECONDS
+        state = self._remember(self._read(None, cached))
         self._probed = now
         return state
 
@@ -342,6 +352,48 @@ class Lineage:
         if state.version != version:
             raise GraphCorrupt(f"the file of version {version} holds version {state.version}")
         return state
+
+    # --- rows shared with other processes ------------------------------------------------------
+
+    @property
+    def shares_rows(self) -> bool:
+        """Whether other processes of the machine have published on this lineage lately."""
+        return _boot_clock() < self._shared_until and self.datasets.location.is_local
+
+    def share_rows(self, base: LineageState, keys: Mapping[tuple[str, str], pa.Table]) -> None:
+        """Leave what was written after a state, and keys of new rows, for other processes."""
+        state = self.cached_state
+        if state is None:
+            return
+        new: dict[str, pa.Table] = {}
+        for fragment in reversed(state.handle.get_fragments()):
+            table = self._written.get(fragment.fragment_id)
+            if fragment.fragment_id < next_fragment_id(base.handle) or table is None:
+                break
+            new[data_file_names(fragment.data_files())[0]] = table
+        write_shared_rows(*self._shared_names, state.version, SharedRows(new, keys))
+
+    def _take_shared_rows(self, known: LineageState, handle: Any) -> None:  # noqa: ANN401 - Lance
+        """Cache the rows that other processes left since a state, so that they are not read."""
+        if not self.datasets.location.is_local:
+            return
+        first = max(known.version, int(handle.version) - SLOTS)
+        lineage: dict[str, pa.Table] = {}
+        for version in range(first + 1, int(handle.version) + 1):
+            shared = read_shared_rows(*self._shared_names, version)
+            if shared is not None:
+                lineage.update(shared.lineage)
+                for (path, file), keys in shared.keys.items():
+                    put_key_columns(self.datasets.location.child(path), file, keys)
+        for fragment in reversed(handle.get_fragments()):
+            table = lineage.get(data_file_names(fragment.data_files())[0])
+            if table is None:
+                break
+            self._written.put(fragment.fragment_id, table)
+
+    @property
+    def _shared_names(self) -> tuple[Path, str]:
+        return lock_folder(self.datasets.location), self.lineage_id or MAIN
 
     def swap(
         self,
@@ -537,10 +589,12 @@ class Lineage:
         """Run a read; a missing file raises NotFound if the version is gone, else GraphCorrupt."""
         return self.datasets.check_intact(self.path, int(handle.version))
 
-    def _read(self, version: int | None) -> LineageState:
+    def _read(self, version: int | None, known: LineageState | None = None) -> LineageState:
         try:
             handle = self.datasets.open(self.path, version)
             check_format_version(handle.schema.metadata)
+            if known is not None:
+                self._take_shared_rows(known, handle)
             return self._state_of(handle)
         except GraphCorrupt as error:
             if NEXT_STEP in error.message:
@@ -549,7 +603,7 @@ class Lineage:
 
     def _state_of(self, handle: Any) -> LineageState:  # noqa: ANN401 - a Lance handle
         with self.check_intact(handle):
-            row = read_head_row(handle, ["object_id", "table_version", "metadata"])
+            row = self._head_row(handle)
             if row is None or (row["object_id"], row["table_version"]) != (
                 HEAD_KEY,
                 handle.version,
@@ -560,6 +614,13 @@ class Lineage:
                     raise GraphCorrupt("the manifest has no head")
                 row = max((head.row for head in heads), key=lambda row: row["table_version"])
         return LineageState(int(handle.version), read_head(row), handle, self)
+
+    def _head_row(self, handle: Any) -> dict[str, Any] | None:  # noqa: ANN401 - a Lance handle
+        newest = handle.get_fragments()[-1]
+        written = self._written.get(newest.fragment_id)
+        if written is None or newest.num_deletions:
+            return read_head_row(handle, _HEAD_COLUMNS)
+        return dict(written.slice(0, 1).select(_HEAD_COLUMNS).to_pylist()[0])
 
     def _remember(self, state: LineageState) -> LineageState:
         with self._lock:

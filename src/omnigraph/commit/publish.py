@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from time import sleep
 
+import pyarrow as pa
+
 from omnigraph.commit.footprint import TypeKey
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.lineage_maintenance import maintain_lineage
@@ -45,6 +47,8 @@ from omnigraph.errors import (
     SchemaMoved,
     StorageUnavailable,
 )
+from omnigraph.storage.layout import data_file_names
+from omnigraph.storage.small_fragments import cached_key_columns
 
 PUBLISHER_RETRY_BUDGET = 5
 """Further attempts after a lost race."""
@@ -104,12 +108,33 @@ def publish_group(
             _back_off(attempt)
         else:
             maintain_lineage(lineage)
+            if lineage.shares_rows:
+                lineage.share_rows(state, _new_keys(lineage, group))
             return commits
     _, landed = _read_state(lineage, branch, group, doubt)
     if landed is not None:
         return landed
     assert doubt is not None, "every attempt returned or failed"
     raise doubt.error
+
+
+def _new_keys(lineage: Lineage, group: Sequence[StagedCommit]) -> dict[tuple[str, str], pa.Table]:
+    """Return the cached keys of the small fragments that a group adds, by path and data file."""
+    keys: dict[tuple[str, str], pa.Table] = {}
+    changes = [change for staged in group for change in staged.datasets]
+    files = {name for change in changes for name in change.checksums}
+    versions = {(c.path, c.physical) for c in changes if c.physical not in (None, c.expected)}
+    for path, version in versions:
+        assert version is not None, "dropped datasets are left out"
+        handle = lineage.datasets.at(path, version)
+        for fragment in reversed(handle.get_fragments()):
+            file, *others = data_file_names(fragment.data_files())
+            if others or f"data/{file}" not in files:
+                break
+            columns = cached_key_columns(handle, fragment)
+            if columns is not None:
+                keys[path, file] = columns
+    return keys
 
 
 @dataclass(frozen=True, slots=True)

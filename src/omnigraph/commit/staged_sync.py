@@ -31,8 +31,7 @@ def _sync_files(datasets: Datasets, group: Sequence[StagedCommit]) -> None:
     names: dict[str, set[str]] = defaultdict(set)
     for change in changes:
         names[change.path] |= change.checksums.keys()
-    for path, files in names.items():
-        datasets.sync_files(path, files)
+    datasets.objects.files.sync(f"{path}/{name}" for path in names for name in names[path])
     for change in changes:
         if not _is_listed(change, names[change.path]):
             assert change.physical is not None, "a dropped dataset has no files"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from omnigraph.merge.conflicts import Conflict, MergeConflicts
 from omnigraph.merge.merge_base import CommitGraph, find_view, read_entities
 from omnigraph.merge.model import MergeOptions
 from omnigraph.merge.three_way_rows import AlignedRows, RowCombiner, ThreeWayRows, to_target_schema
+from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.storage.version_diff import added_fragments
 from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema, TypeChange, find_row_schema
 from omnigraph.write.committed_state import CommittedState
@@ -34,6 +36,9 @@ from omnigraph.write.violations import ViolationCollector
 MIN_SHARED_INSERTS = 1_000
 """Inserted entities of a type from which on their files are shared instead of written again."""
 MAX_CACHED_DELTAS = 4
+MIN_PARALLEL_TYPES = 4
+"""Number of changed types from which on they are merged side by side."""
+MAX_THREADS = 4
 _NO_FINDINGS_LIMIT = 1_000_000
 
 
@@ -99,8 +104,15 @@ class MergeChanges:
         moved = [(side, t) for side, t in sides if side is not None and self._moved(side, t)]
         # Before anything is read: conflicts show entities.
         check_whole_types_allowed((type_ for _, type_ in moved), self.request, self.committed)
-        for side, type_ in moved:
-            conflicts += self._merge_type(side, type_, changes)
+        for _, type_ in moved:  # in this order, in whichever they are merged
+            changes.of(find_row_schema(target.schema, type_.kind, type_.name))
+        if len(moved) < MIN_PARALLEL_TYPES or len(self.bases) > 1:
+            for side, type_ in moved:
+                conflicts += self._merge_type(side, type_, changes)
+        else:
+            with ThreadPoolExecutor(MAX_THREADS) as threads:
+                for found in threads.map(lambda pair: self._merge_type(*pair, changes), moved):
+                    conflicts += found
         if not conflicts:
             check_changes_allowed(changes, self.request, self.committed)
         return changes, conflicts
@@ -189,7 +201,7 @@ class MergeChanges:
 
     def _three_way_rows(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
         """Yield the entities the source changed, in all states."""
-        manifest, target = self.lines.manifest, self.committed.snapshot
+        manifest = self.lines.manifest
         if len(self.bases) > 1:
             yield from self._with_several_bases(side, shape)
             return
@@ -202,9 +214,15 @@ class MergeChanges:
                     base = to_target_schema(delta.before, before.type, shape)
                 source = to_target_schema(delta.after, side.type, shape)
                 ours, common = AlignedRows.of(ids, source), AlignedRows.of(ids, base)
-                theirs = common if is_unchanged else read_entities(manifest, target, shape, ids)
+                theirs = common if is_unchanged else self._in_target(shape, ids)
                 decided = np.zeros(len(ids), np.bool_)
                 yield ThreeWayRows(ids, common, ours, theirs, decided)
+
+    def _in_target(self, shape: RowSchema, ids: pa.Array) -> AlignedRows:
+        """Return entities as the target has them; the change will need the same addresses."""
+        addresses = self.committed.lookup_ids(shape, ids)[ROW_ADDRESS].combine_chunks()
+        entities = self.committed.view(shape).entities_at(addresses.to_numpy())
+        return AlignedRows.of(ids, to_target_schema(entities, shape.type, shape))
 
     def _with_several_bases(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
         """Do the same where there are several bases."""

@@ -81,8 +81,37 @@ def rows_where(
 
 def live_addresses(fragment: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 - a Lance fragment
     """Return the addresses of the live rows of a fragment, ascending."""
+    return np.flatnonzero(live_mask(fragment)).astype(np.uint64) + np.uint64(
+        fragment.fragment_id << 32
+    )
+
+
+def live_mask(fragment: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401 - a Lance fragment
+    """Return which rows of a fragment are live."""
+    deleted = _deleted_rows(fragment)
+    if deleted is not None:
+        mask = np.ones(fragment.physical_rows, np.bool_)
+        mask[deleted] = False
+        return mask
+    mask = np.zeros(fragment.physical_rows, np.bool_)
     rows = fragment.scanner(columns=[], with_row_address=True).to_table()
-    return np.asarray(rows["_rowaddr"].to_numpy())
+    mask[np.asarray(rows["_rowaddr"].to_numpy()) & np.uint64(0xFFFFFFFF)] = True
+    return mask
+
+
+def _deleted_rows(fragment: Any) -> npt.NDArray[np.uint32] | None:  # noqa: ANN401 - Lance
+    """Return the deleted rows of a fragment from its file; None if a scan has to find them.
+
+    A scan produces an address for every row; the file of few deletions is an Arrow table of them.
+    """
+    file, uri = fragment.metadata.deletion_file, str(fragment._ds.uri)
+    if file is None:
+        return np.empty(0, np.uint32)
+    if file.file_type != "array" or file.base_id is not None or "://" in uri:
+        return None
+    with pa.OSFile(f"{uri}/{fragment.deletion_file()}") as source:
+        rows = pa.ipc.open_file(source).read_all()["row_id"]
+    return np.asarray(rows.to_numpy())
 
 
 @dataclass(frozen=True)

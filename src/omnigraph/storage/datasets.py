@@ -7,7 +7,7 @@ becomes stale and is never shared with a writer that would move it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
@@ -283,6 +283,14 @@ class Datasets:
             inherited = frozenset[str]() if base is None else self._names_at(path, base)
             new = self._names_at(path, version) - inherited
             self.sync_files(path, expand_file_names(Path(self.location.child(path)), new))
+
+    def finish_files(self, path: str, names: Sequence[str]) -> None:
+        """Sync new files and compute their checksums before any version refers to them."""
+        self.sync_files(path, names)
+        if self.location.is_local:
+            computed = file_checksums(Path(self.location.child(path)), names)
+            for name, value in computed.items():
+                self._checksums.put(f"{path}/{name}", value)
 
     def new_checksums(self, path: str, base: int | None, version: int) -> dict[str, str]:
         """Return the checksums of the files that a version adds to its base, by name.

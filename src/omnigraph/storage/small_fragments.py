@@ -78,12 +78,27 @@ def cache_key_columns(
     handle: LanceDataset, rows: pa.Table, new: Sequence[FragmentMetadata]
 ) -> None:
     """Cache the key columns of rows that were written as one small fragment."""
-    if len(new) != 1 or rows.num_rows > MAX_ROWS:
-        return
-    names, offsets = data_file_names(new[0].files), np.arange(rows.num_rows, dtype=np.uint64)
-    for column in set(KEY_COLUMNS).intersection(rows.column_names):
-        key = (str(handle.uri), names, None, rows.num_rows, column)
-        _columns.put(key, _Column(rows[column].combine_chunks(), offsets))
+    if len(new) == 1 and rows.num_rows <= MAX_ROWS:
+        keys = rows.select([name for name in KEY_COLUMNS if name in rows.column_names])
+        [file, *others] = data_file_names(new[0].files)
+        if not others:
+            put_key_columns(str(handle.uri), file, keys)
+
+
+def put_key_columns(uri: str, file: str, keys: pa.Table) -> None:
+    """Cache key columns of a small fragment that consists of one file, as it was written."""
+    offsets = np.arange(keys.num_rows, dtype=np.uint64)
+    for column in keys.column_names:
+        cached = _Column(keys[column].combine_chunks(), offsets)
+        _columns.put((uri, (file,), None, keys.num_rows, column), cached)
+
+
+def cached_key_columns(handle: LanceDataset, fragment: LanceFragment) -> pa.Table | None:
+    """Return the key columns of a small fragment if they are cached."""
+    names = [name for name in KEY_COLUMNS if name in handle.schema.names]
+    cached = {name: _columns.get(_key(handle, fragment, name)) for name in names}
+    found = {name: column.values for name, column in cached.items() if column is not None}
+    return pa.table(found) if len(found) == len(names) else None
 
 
 def clear_cached_columns() -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
-from omnigraph.storage.columns import Positions, RowAddressMap, live_addresses, rows_at
+from omnigraph.storage.columns import Positions, RowAddressMap, live_mask, rows_at
 from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.row_lookup import ROW_ADDRESS, lookup_rows
 
@@ -112,7 +112,7 @@ def deleted_in_added(old: LanceDataset, new: LanceDataset, moved: LanceDataset) 
         before, after = (_fragments_by_files(handle) for handle in (old, new))
         changed = {f: x for f, x in after.items() if f not in before and x.num_deletions}
         there = _fragments_by_files(moved) if changed else {}
-        deleted = [_to_addresses(there[f], ~_live_mask(x)) for f, x in changed.items()]
+        deleted = [_to_addresses(there[f], ~live_mask(x)) for f, x in changed.items()]
     return np.concatenate([_NO_ADDRESSES, *deleted])
 
 
@@ -132,7 +132,7 @@ def find_rows(addresses: RowAddresses, old: LanceDataset, now: LanceDataset) -> 
                 moved.append(rows)
                 continue
             offsets = rows & np.uint64(0xFFFFFFFF)
-            if not _live_mask(fragment)[offsets].all():
+            if not live_mask(fragment)[offsets].all():
                 return None
             found.append(offsets + np.uint64(fragment.fragment_id << 32))
     by_id = np.concatenate(moved)
@@ -189,7 +189,7 @@ def _is_same(one: Fragment, other: Fragment) -> bool:
 
 def _live_in_one(one: Fragment | None, other: Fragment | None) -> tuple[RowAddresses, RowAddresses]:
     """Return the addresses of rows live in only one of two fragments with the same files."""
-    left, right = (None if f is None else _live_mask(f) for f in (one, other))
+    left, right = (None if f is None else live_mask(f) for f in (one, other))
     if left is not None and right is not None:
         rows = max(len(left), len(right))
         left, right = (np.pad(mask, (0, rows - len(mask))) for mask in (left, right))
@@ -310,16 +310,7 @@ def _deleted_positions(old: Fragment, new: Fragment | None) -> Positions | None:
         return None
     if old.deletion_file() == new.deletion_file():
         return np.empty(0, np.int64)
-    before, after = _live_mask(old), _live_mask(new)
+    before, after = live_mask(old), live_mask(new)
     if (after & ~before).any():
         return None
     return np.flatnonzero(~after[before])
-
-
-def _live_mask(fragment: Fragment) -> npt.NDArray[np.bool_]:
-    """Return a mask of the live rows of a fragment."""
-    if not fragment.num_deletions:
-        return np.ones(fragment.physical_rows, np.bool_)
-    mask = np.zeros(fragment.physical_rows, np.bool_)
-    mask[live_addresses(fragment) & np.uint64(0xFFFFFFFF)] = True
-    return mask

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.manifest import Manifest
@@ -16,6 +17,9 @@ from omnigraph.commit.snapshot import apply_scope
 from omnigraph.dataset_view import DatasetView
 from omnigraph.policy.permissions import TypeScope
 from omnigraph.write.change_set import RowSchema, find_row_schema
+
+MAX_REMEMBERED_IDS = 10_000
+"""Number of IDs of a type up to which a lookup is remembered."""
 
 
 class ScanRequired(Exception):
@@ -31,6 +35,7 @@ class CommittedState:
         self.types_read: set[str] = set()
         self.types_scanned: dict[str, RowSchema] = {}
         self._scans = scans
+        self._looked_up: dict[str, tuple[pa.Array, pa.Table]] = {}
 
     def apply_scope(self, scope: TypeScope) -> Snapshot:
         """Return the part of the state that a scope shows."""
@@ -62,6 +67,19 @@ class CommittedState:
         """Return the entities of a type for a lookup of keys that `write/footprints.py` lists."""
         self.types_read.add(schema.table_key)
         return self.view(schema)
+
+    def lookup_ids(self, schema: RowSchema, ids: pa.Array | pa.ChunkedArray) -> pa.Table:
+        """Return the system columns and row addresses of those of the IDs that exist.
+
+        IDs among those of the last call for the type are not looked up again.
+        """
+        view, known = self.by_key(schema), self._looked_up.get(schema.table_key)
+        if known is not None and pc.all(pc.is_in(ids, value_set=known[0])).as_py():
+            return known[1].filter(pc.is_in(known[1]["id"], value_set=pc.unique(ids)))
+        rows = view.lookup("id", ids, schema.system)
+        if len(ids) <= MAX_REMEMBERED_IDS:
+            self._looked_up[schema.table_key] = (pc.unique(ids), rows)
+        return rows
 
 
 def incident_edges(

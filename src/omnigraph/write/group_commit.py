@@ -6,18 +6,24 @@ the result is that of publishing the changes one after the other. Changes that o
 validated together, and the rows they add to a type are one fragment of one version: the state after
 each of them is that version without the rows of later ones. A change that replaces or deletes rows
 gets a version of its own.
+
+While another process has the turn, the leader prepares the group on the state it knows and writes
+its rows. In the turn it only makes versions of them on the newest state; changes that rely on what
+was committed meanwhile are prepared again.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from omnigraph.commit.footprint import TypeKey
+from omnigraph.commit.commit_queue import Turn
+from omnigraph.commit.footprint import UNKNOWN_FOOTPRINT, TypeKey
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.protection import BranchProtected, check_publish
@@ -35,8 +41,10 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.storage.compaction import compact_small_fragments
+from omnigraph.storage.layout import fragment_file_names
 from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.storage.staged_writes import replace_rows, write_new_fragments
+from omnigraph.storage.version_diff import find_rows
 from omnigraph.types import Scalar
 from omnigraph.write.change_set import INPUT_POSITION, ChangeSet, RowSchema, TypeChange
 from omnigraph.write.committed_state import CommittedState, ScanRequired
@@ -63,6 +71,11 @@ MAX_BYTES = 1024 * 1024
 
 _RETRYABLE = (CleanupBegan, ExpectedVersionMismatch, SchemaMoved)
 
+_NumberedImage: TypeAlias = tuple[int, ResolvedChange]
+"""The change of a type by a member, with the number of the member."""
+_Fragments: TypeAlias = dict[tuple[str, ...], list[Any]]
+"""Fragments that were written, by the type and the commits whose rows they hold."""
+
 
 def apply_changes(manifest: Manifest, change: PendingChange) -> Commit | None:
     """Publish a change and return its commit; None if nothing changes.
@@ -88,24 +101,42 @@ class _Member:
     changes: ChangeSet
     keys: ChangeKeys
     images: Mapping[str, ResolvedChange]
+    relocated: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Where a newer state has the replaced rows of a type, if that is not where they were read."""
 
     @property
     def change(self) -> PendingChange:
         return self.queued.change
 
+    def addresses(self, table_key: str) -> Sequence[int]:
+        """Return where the rows of a type are that the change replaces."""
+        if table_key in self.relocated:
+            return self.relocated[table_key]
+        found: list[int] = self.images[table_key].replaced[ROW_ADDRESS].to_pylist()
+        return found
 
-def _lead(manifest: Manifest, branch: str, waiting: Sequence[QueuedGroupChange]) -> None:
+
+def _lead(
+    manifest: Manifest, branch: str, waiting: Sequence[QueuedGroupChange], turn: Turn
+) -> None:
     """Publish a group of the waiting changes; those that do not fit in stay undone."""
     waiting = _settle(manifest, branch, waiting)
     try:
         seen = [queued.change.seen for queued in waiting]
         snapshot = recent_snapshot(manifest, seen) or head_snapshot(manifest, branch)
+        group = _Group(manifest, snapshot)
+        group.add_all(waiting)
+        if not group.members:
+            return
+        if not turn.is_held:
+            group.write_rows()
+            turn.wait()
+            group = group.moved(head_snapshot(manifest, branch))
     except OmniError as error:
         for queued in waiting:
-            queued.fail(error)
+            if not queued.done:
+                queued.fail(error)
         return
-    group = _Group(manifest, snapshot)
-    group.add_all(waiting)
     if group.members:
         group.publish()
 
@@ -128,11 +159,14 @@ def _settle(
 class _Group:
     """The changes that one swap publishes."""
 
-    def __init__(self, manifest: Manifest, snapshot: Snapshot) -> None:
+    def __init__(
+        self, manifest: Manifest, snapshot: Snapshot, fragments: _Fragments | None = None
+    ) -> None:
         self.manifest = manifest
         self.snapshot = snapshot
         self.members: list[_Member] = []
         self._written: set[int] = set()
+        self._fragments: _Fragments = {} if fragments is None else fragments
 
     # --- preparing -----------------------------------------------------------------------------
 
@@ -143,7 +177,7 @@ class _Group:
         for queued in waiting:
             if (drafts and time.monotonic() > until) or overlaps >= MAX_OVERLAPS:
                 break
-            if drafts and queued.change.request.if_commit is not None:
+            if (drafts or self.members) and queued.change.request.if_commit is not None:
                 break  # its parent is the head, so it is the first of a group
             draft = self._draft(queued)
             if draft is not None:
@@ -237,6 +271,62 @@ class _Group:
         self.members.append(member)
         return True
 
+    # --- preparing before the turn -------------------------------------------------------------
+
+    def write_rows(self) -> None:
+        """Write the rows of the members, so that only versions are left for the turn."""
+        for table_key, images in self._images_by_type():
+            entry = self.snapshot.entry(table_key)
+            with self.manifest.reading(table_key, entry) as handle:
+                for run in _runs(images):
+                    new = self._fragments_of(table_key, run, handle)
+                    names = fragment_file_names(new)
+                    self.manifest.datasets.finish_files(entry.path(table_key), names)
+
+    def moved(self, now: Snapshot) -> _Group:
+        """Return the group on a newer state; what relies on the commits since is prepared again."""
+        before = self.snapshot
+        if (now.lineage_id, now.manifest_version) == (before.lineage_id, before.manifest_version):
+            return self
+        newer = [UNKNOWN_FOOTPRINT]
+        if (now.lineage_id, now.head.schema_hash, now.head.last_cleanup) == (
+            before.lineage_id,
+            before.head.schema_hash,
+            before.head.last_cleanup,
+        ):
+            newer = footprints_since(self.manifest.lineage(now.lineage_id).state(), before)
+        group = _Group(self.manifest, now, self._fragments)
+        late: list[QueuedGroupChange] = []
+        for member in self.members:
+            required = member.keys.requirements()
+            overlaps = any(footprint.overlaps(required) for footprint in newer)
+            if overlaps or member.change.request.if_commit is not None:
+                late.append(member.queued)
+            elif not group._take_over(member, before):
+                late.append(member.queued)
+        group.add_all(late)
+        return group
+
+    def _take_over(self, member: _Member, before: Snapshot) -> bool:
+        """Add a member that was prepared on an older state, if its rows can be found again."""
+        for table_key, image in member.images.items():
+            entries = before.entry(table_key), self.snapshot.entry(table_key)
+            if entries[0].state == entries[1].state:
+                continue
+            with (
+                self.manifest.reading(table_key, entries[0]) as old,
+                self.manifest.reading(table_key, entries[1]) as new,
+            ):
+                if not old.schema.equals(new.schema, check_metadata=True):
+                    return False
+                if image.replaced.num_rows:
+                    addresses = image.replaced[ROW_ADDRESS].to_numpy()
+                    found = find_rows(addresses, old, new)
+                    if found is None:
+                        return False
+                    member.relocated = {**member.relocated, table_key: found.tolist()}
+        return self._join(member)
+
     # --- staging -------------------------------------------------------------------------------
 
     def publish(self) -> None:
@@ -274,12 +364,7 @@ class _Group:
 
     def _stage(self) -> list[StagedCommit]:
         datasets: list[dict[str, StagedDataset]] = [{} for _ in self.members]
-        for table_key in dict.fromkeys(key for member in self.members for key in member.images):
-            images = [
-                (number, member.images[table_key])
-                for number, member in enumerate(self.members)
-                if table_key in member.images
-            ]
+        for table_key, images in self._images_by_type():
             for number, dataset in self._stage_type(table_key, images):
                 datasets[number][table_key] = dataset
         head = self.snapshot.head
@@ -302,6 +387,18 @@ class _Group:
             for number, member in enumerate(self.members)
         ]
 
+    def _images_by_type(self) -> Iterator[tuple[str, list[_NumberedImage]]]:
+        """Yield the changes of each type, with the numbers of their members."""
+        for table_key in dict.fromkeys(key for member in self.members for key in member.images):
+            yield (
+                table_key,
+                [
+                    (number, member.images[table_key])
+                    for number, member in enumerate(self.members)
+                    if table_key in member.images
+                ],
+            )
+
     def _reads(
         self, member: _Member, datasets: Sequence[Mapping[str, StagedDataset]]
     ) -> dict[str, tuple[TypeKey, int]]:
@@ -309,25 +406,37 @@ class _Group:
         entries = {key: self.snapshot.entry(key) for key in member.keys.committed.types_read}
         return {key: (e.key, e.physical) for key, e in entries.items() if key not in changed}
 
+    def _fragments_of(
+        self,
+        table_key: str,
+        run: Sequence[_NumberedImage],
+        handle: Any,  # noqa: ANN401 - a Lance handle
+    ) -> list[Any]:
+        """Write the rows that a run adds, unless they were written before."""
+        key = (table_key, *(self.members[number].change.commit_id for number, _ in run))
+        if key not in self._fragments:
+            rows = pa.concat_tables([image.rows.drop_columns(INPUT_POSITION) for _, image in run])
+            view = StagedView(run[0][1].shape.type, handle)
+            self._fragments[key] = (
+                write_new_fragments(view.to_stored(rows), handle) if rows.num_rows else []
+            )
+        return self._fragments[key]
+
     def _stage_type(
-        self, table_key: str, images: Sequence[tuple[int, ResolvedChange]]
+        self, table_key: str, images: Sequence[_NumberedImage]
     ) -> Iterator[tuple[int, StagedDataset]]:
         """Stage the changes of one type as a chain of versions."""
         entry = self.snapshot.entry(table_key)
         datasets, path = self.manifest.datasets, entry.path(table_key)
         expected, rows = entry.physical, entry.rows
         with self.manifest.reading(table_key, entry, to_change=True) as handle:
-            view = StagedView(images[0][1].shape.type, handle)
             staged: list[tuple[int, StagedDataset]] = []
             for run in _runs(images):
-                added = pa.concat_tables(
-                    [image.rows.drop_columns(INPUT_POSITION) for _, image in run]
-                )
-                new = write_new_fragments(view.to_stored(added), handle) if added.num_rows else []
-                addresses = run[0][1].replaced[ROW_ADDRESS].to_pylist()
+                new = self._fragments_of(table_key, run, handle)
+                addresses = self.members[run[0][0]].addresses(table_key)
                 before = expected
                 handle = replace_rows(handle, addresses, new)
-                left = added.num_rows
+                left = sum(image.rows.num_rows for _, image in run)
                 rows -= len(addresses)
                 for number, image in run:
                     left -= image.rows.num_rows
@@ -354,11 +463,9 @@ class _Group:
         yield from staged
 
 
-def _runs(
-    images: Sequence[tuple[int, ResolvedChange]],
-) -> Iterator[list[tuple[int, ResolvedChange]]]:
+def _runs(images: Sequence[_NumberedImage]) -> Iterator[list[_NumberedImage]]:
     """Yield the changes of a type in runs that share a version."""
-    run: list[tuple[int, ResolvedChange]] = []
+    run: list[_NumberedImage] = []
     for number, image in images:
         if image.replaced.num_rows:
             if run:

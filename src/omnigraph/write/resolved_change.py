@@ -101,7 +101,7 @@ def _resolve_type(change: TypeChange, committed: CommittedState) -> ResolvedChan
     columns_given = [batch.rows["id"] for batch in change.batches if not batch.fresh]
     chunks = (chunk for column in columns_given for chunk in column.chunks)
     ids = pa.chunked_array([*chunks, deleted])
-    replaced = committed.by_key(shape).lookup("id", ids, shape.system)
+    replaced = committed.lookup_ids(shape, ids)
     removed = ids_except(deleted, rows["id"]) if len(deleted) else deleted
     return ResolvedChange(change, batches, rows, replaced, removed)
 

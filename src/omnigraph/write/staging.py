@@ -36,6 +36,7 @@ from omnigraph.write.row_embeddings import fill_required_vectors
 from omnigraph.write.spilling import SpillManager
 
 PARALLEL_MIN_ROWS = 10_000
+PARALLEL_MIN_TYPES = 4
 MAX_WRITER_THREADS = 4
 """How many types are written at the same time when there are many rows."""
 
@@ -80,7 +81,7 @@ def _stage_all(
     images: Sequence[ResolvedChange],
     committed: CommittedState,
 ) -> tuple[StagedDataset, ...]:
-    """Stage types side by side when there is much to write."""
+    """Stage types side by side when there are many, or many rows."""
 
     def stage_one(image: ResolvedChange) -> StagedDataset:
         return _stage_type(manifest, request, image, committed)
@@ -90,7 +91,8 @@ def _stage_all(
             manifest.datasets.observe(f"staged {dataset.table_key.partition(':')[0]}")
             yield dataset
 
-    if len(images) == 1 or sum(image.rows.num_rows for image in images) < PARALLEL_MIN_ROWS:
+    rows = sum(image.rows.num_rows for image in images)
+    if len(images) < PARALLEL_MIN_TYPES and (len(images) == 1 or rows < PARALLEL_MIN_ROWS):
         return tuple(observed(map(stage_one, images)))
     with ThreadPoolExecutor(MAX_WRITER_THREADS) as threads:
         return tuple(observed(threads.map(stage_one, images)))

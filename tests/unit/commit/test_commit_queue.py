@@ -32,7 +32,8 @@ class Recorder:
         self.fail = {}
         self.leave = set()
 
-    def __call__(self, group):
+    def __call__(self, group, turn):
+        turn.wait()
         self.groups.append([member.name for member in group])
         self.started.set()
         assert self.hold.wait(SOON)
