@@ -18,7 +18,7 @@ MODES = ("append", "merge", "overwrite")
 
 
 @click.command()
-@graph_command(positional=True, actor=True, lazy=True, mode="rw")
+@graph_command(actor=True, lazy=True, mode="rw")
 @click.option(
     "--data",
     "paths",
@@ -134,7 +134,7 @@ def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
 
 
 @click.command(hidden=True)
-@graph_command(positional=True, actor=True, lazy=True, mode="rw")
+@graph_command(actor=True, lazy=True, mode="rw")
 @click.option(
     "--data",
     "path",
