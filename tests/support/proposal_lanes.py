@@ -160,9 +160,10 @@ class Program:
     def mutate(self, text: str, branch: str = "main") -> None:
         self._run("mutate", "-e", text, "--branch", branch)
 
-    def _run(self, *words: Any, acts: bool = True, ok: tuple[int, ...] = (0,)) -> Any:
-        who = ["--as", self.actor] if acts else ["--as", self.actor]
-        ran = omnigraph(*map(str, words), "--store", self.uri, "--json", "--quiet", *who)
+    def _run(self, *words: Any, ok: tuple[int, ...] = (0,)) -> Any:
+        ran = omnigraph(
+            *map(str, words), "--store", self.uri, "--json", "--quiet", "--as", self.actor
+        )
         if ran.code not in ok or (not ran.out and ran.err):
             raise _refused(ran.out, ran.err)
         return json.loads(ran.out) if ran.out.strip() else None
