@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import exp, inf, prod
+from math import exp, inf, prod, sqrt
 
 from omnigraph.catalog import EdgeType, NodeType, Unique
 from omnigraph.lang.query_tree import ComparisonOperator as Word
