@@ -74,7 +74,7 @@ def test_graph_is_found(given, verb, defaults, expected):
     ("given", "verb", "message"),
     [
         ({}, "query", "no graph given"),
-        ({"uri": "a", "store": "b"}, "query", "the argument GRAPH and --store are mutually exclusive"),
+        ({"uri": "a", "store": "b"}, "query", "GRAPH and --store are mutually exclusive"),
         ({"server": "lab", "store": "b"}, "query", "--store and --server are mutually exclusive"),
         ({"uri": "./g", "graph": "g"}, "query", "--graph does not apply"),
         ({"profile": "mine", "graph": "g"}, "query", "--graph does not apply"),
