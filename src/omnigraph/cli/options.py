@@ -274,38 +274,3 @@ def read_duration(text: str | None) -> timedelta | None:
     except ValueError as error:
         raise InvalidInput(str(error), code="duration_invalid") from error
     return duration
-
-
-# ----------------------------------------------------------------------
-# Deprecated command names.
-
-
-_DEPRECATED_NAMES = {
-    ("read",): "query",
-    ("change",): "mutate",
-    ("check",): "lint",
-    ("query", "lint"): "lint",
-    ("query", "check"): "lint",
-}
-"""Deprecated command words and the command that replaces them."""
-
-
-def replace_deprecated_name(words: Sequence[str]) -> list[str]:
-    """Return a command line with deprecated names replaced; print a warning for them."""
-    for older, name in _DEPRECATED_NAMES.items():
-        if tuple(words[: len(older)]) == older and _is_deprecated(older, words):
-            warn_deprecated(" ".join(older), name)
-            return [name, *words[len(older) :]]
-    return list(words)
-
-
-def _is_deprecated(older: tuple[str, ...], words: Sequence[str]) -> bool:
-    """Return whether a name is meant that is deprecated: `check` without a graph is `lint`."""
-    if older != ("check",):
-        return True
-    return any(word.partition("=")[0] in ("--schema", "--query") for word in words)
-
-
-def warn_deprecated(older: str, newer: str) -> None:
-    """Print that a name is deprecated and which name replaces it."""
-    click.echo(f"warning: `{older}` is deprecated; use `{newer}`", err=True)

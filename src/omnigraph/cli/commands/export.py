@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from omnigraph.cli.older_lines import warn_deprecated
 from omnigraph.cli.open_graph import open_addressed_graph, stored_address
 from omnigraph.cli.options import (
     actor_and_policy,
@@ -17,7 +18,6 @@ from omnigraph.cli.options import (
     graph_options,
     json_option,
     store_option,
-    warn_deprecated,
 )
 from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import report_line_counts, show_progress, spark_details
