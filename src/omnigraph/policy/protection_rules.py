@@ -150,7 +150,7 @@ def group_members(
 ) -> frozenset[str] | None:
     """Return the actors whose approvals count for a rule, None for all.
 
-    Without a policy the members of a group are not known: nobody counts.
+    Without a policy the members of a group are not known: no approval counts.
     """
     if rule.approvers is None:
         return None
