@@ -3,13 +3,12 @@
 import os
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
 import omnigraph as og
 from tests.support.docs import ROOT
-from tests.support.program import omnigraph, omnigraph_with
+from tests.support.program import omnigraph_with
 from tests.support.serving import serving
 
 PAGE = ROOT / "docs" / "migrating.md"
