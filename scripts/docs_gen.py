@@ -19,6 +19,7 @@ from msgspec import structs
 from omnigraph.catalog.migration_steps import WIRE_NAMES as WIRE_NAMES
 from omnigraph.catalog.migration_steps import MigrationStep
 from omnigraph.cli.exit_codes import EXIT_CODES
+from omnigraph.cli.shell.session import COMMANDS as SHELL_COMMANDS
 from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCodeRow
 from omnigraph.lang import Code
 from omnigraph.lang.base_parser import MAX_NESTING
@@ -169,6 +170,15 @@ def exit_codes() -> str:
     return table(["exit code", "cause", "next step"], rows)
 
 
+def shell_commands() -> str:
+    """Return the table of the dot commands of the shell."""
+    rows = [
+        [f"`{f'{name} {command.usage}'.strip()}`", command.about]
+        for name, command in SHELL_COMMANDS.items()
+    ]
+    return table(["command", "meaning"], rows)
+
+
 def operations(table_: Sequence[AnyOperation] = OPERATIONS) -> str:
     """Return a table of all operations, and a section for each."""
     rows = [
@@ -257,6 +267,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
         errors,
         categories,
         operations,
+        shell_commands,
     )
 }
 

@@ -27,10 +27,10 @@ def _tree() -> dict[str, click.Command]:
 TREE = _tree()
 
 
-def test_commands_are_listed_under_the_seven_groups():
+def test_commands_are_listed_under_the_eight_groups():
     out = omnigraph("--help").out
-    titles = "Data", "Branches & history", "Schema", "Search & indexes", "Serving", "Pipelines"
-    assert (*titles, "Maintenance") == tuple(COMMAND_GROUPS)
+    titles = "Data", "Branches & history", "Review", "Schema", "Search & indexes", "Serving"
+    assert (*titles, "Pipelines", "Maintenance") == tuple(COMMAND_GROUPS)
     places = [out.index(f"\n{title}:\n") for title in COMMAND_GROUPS]
     assert places == sorted(places)
     assert len(COMMANDS) == len(set(COMMANDS))

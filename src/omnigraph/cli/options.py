@@ -123,7 +123,8 @@ _UNUSED_OPTIONS = {
     "mcp": ("local", ("server", "cluster", "profile")),
     "serve": ("local", _LOCATION_OPTIONS),
     **dict.fromkeys(
-        ("login", "logout", "version", "completion", "fmt", "alias"), ("local", _ADDRESS_OPTIONS)
+        ("login", "logout", "version", "completion", "fmt", "alias", "quickstart"),
+        ("local", _ADDRESS_OPTIONS),
     ),
     "profile": ("local", ("server", "graph", "cluster", "store", "actor")),
     "graphs": ("served", ("graph", "store", "cluster", "actor")),
