@@ -13,12 +13,15 @@ from omnigraph.cli.options import InvalidUsage, json_option
 from omnigraph.cli.output import print_result
 from omnigraph.errors import translate_disk_errors
 
+_FOLDER = "omnigraph-demo"
 _PROJECT = "quickstart_project"
 _LEFT_OUT = ("__pycache__", "__init__.py")
 
 
 @click.command()
-@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default="omnigraph-demo")
+@click.argument(
+    "folder", metavar="[DIR]", type=click.Path(path_type=Path), default="omnigraph-demo"
+)
 @json_option
 def quickstart(folder: Path) -> None:
     """Write a small project into DIR, ./omnigraph-demo by default, and print what to run next.
