@@ -189,7 +189,7 @@ def test_errors_show_their_place_and_end_a_script(uri, statement, place):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (".schem", "unknown command '.schem': did you mean `.schema`?"),
+        (".schemas", "unknown command '.schemas': did you mean `.schema`?"),
         (".xyz", "unknown command '.xyz': `.help` lists the commands"),
         (".format arrow", "usage: .format table|json|jsonl|csv|kv"),
         (".params code", "usage: .params [NAME=VALUE …|clear]"),
