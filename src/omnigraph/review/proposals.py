@@ -27,6 +27,7 @@ from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, VersionReclaimed
 from omnigraph.lang import did_you_mean
 from omnigraph.merge.merge_base import CommitGraph
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.policy import ALL_TYPES, PolicyDenied, TypeScope
 from omnigraph.policy.protection_rules import ProtectionRule
 from omnigraph.review.anchors import AnchorView, encode_anchor
@@ -837,7 +838,7 @@ def _shown_counts(counts: Mapping[str, Any], view: AnchorView) -> dict[str, Coun
 
 
 @dataclass(frozen=True, slots=True)
-class ProposalPage:
+class ProposalPage(ReportDisplay):
     """Some proposals, the greatest number first, and how to continue."""
 
     proposals: tuple[ProposalSummary, ...]
@@ -942,7 +943,7 @@ def _read_token(token: str | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class EventPage:
+class EventPage(ReportDisplay):
     """Some events in order, the cursor that continues after them, and whether there are more."""
 
     events: tuple[ProposalEvent, ...]
