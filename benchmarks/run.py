@@ -22,6 +22,7 @@ import load
 import reads
 import search
 import spark
+import start
 import writers
 from collaborate import collaborations
 from load import load_ratios
@@ -29,6 +30,7 @@ from mutation import mutations_of_one_row
 from reads import reads_beside_ladybug
 from search import searches
 from spark import pipeline_ratios
+from start import starts_of_commands
 from storage import branch_of_a_long_history, commits_of_one_row, open_of_100_types
 from workload import big_queries, big_schema
 from writers import many_writers
@@ -39,12 +41,13 @@ from omnigraph.plan import lint_queries
 
 RESULTS = Path(__file__).with_name("results.json")
 REPEATS = 5
-SCALED = {
+SCALED: dict[str, tuple[Callable[[float], list[dict[str, object]]], float]] = {
     "collaborate": (collaborations, collaborate.SMALL),
     "load": (load_ratios, load.SMALL),
     "pipeline": (pipeline_ratios, spark.SMALL),
     "reads": (reads_beside_ladybug, reads.SMALL),
     "search": (searches, search.SMALL),
+    "start": (lambda _: starts_of_commands(), start.ONCE),
     "writers": (many_writers, writers.SMALL),
 }
 
@@ -67,6 +70,7 @@ def main() -> None:
             lint_60_types_600_queries(),
             start_of_version_command(),
             import_of_the_package(),
+            *starts_of_commands(),
             *commits_of_one_row(),
             open_of_100_types(),
             branch_of_a_long_history(),

@@ -14,11 +14,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
+import click
 from msgspec import structs
 
 from omnigraph.catalog.migration_steps import WIRE_NAMES as WIRE_NAMES
 from omnigraph.catalog.migration_steps import MigrationStep
+from omnigraph.cli.app import COMMANDS, DEPRECATED_COMMANDS, cli
 from omnigraph.cli.exit_codes import EXIT_CODES
+from omnigraph.cli.summaries import describe_commands
 from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCodeRow
 from omnigraph.lang import Code
 from omnigraph.lang.base_parser import MAX_NESTING
@@ -35,6 +38,8 @@ from omnigraph.types import MAX_VECTOR_DIMENSION, SCALARS, Scalar
 ROOT = Path(__file__).resolve().parent.parent
 EDITORS = Path("docs/spec/pipeline.schema.json")
 """The JSON Schema of pipeline files, for editors."""
+COMMAND_TABLE = Path("src/omnigraph/cli/command_table.py")
+"""What help lists and shells complete."""
 
 _BLOCK = re.compile(r"(<!-- generated:([a-z_]+) -->\n)(.*?)(<!-- /generated -->)", re.DOTALL)
 _FAMILIES = {
@@ -277,6 +282,31 @@ def stale_pages(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     wanted = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
     if editors.exists() and editors.read_text(encoding="utf-8") != wanted:
         yield editors, wanted
+    commands = root / COMMAND_TABLE
+    wanted = command_table()
+    if commands.exists() and commands.read_text(encoding="utf-8") != wanted:
+        yield commands, wanted
+
+
+def command_tree() -> dict[str, click.Command]:
+    """Return every command by its words, without running any."""
+    context = click.Context(cli, info_name="omnigraph")
+    commands: dict[str, click.Command] = {}
+    names = (*COMMANDS, *DEPRECATED_COMMANDS)
+    pending = [(name, cli.get_command(context, name)) for name in names]
+    for words, command in pending:
+        assert command is not None, f"{words} is not a command"
+        commands[words] = command
+        if isinstance(command, click.Group):
+            pending += [(f"{words} {name}", below) for name, below in command.commands.items()]
+    return commands
+
+
+def command_table() -> str:
+    """Return the module that describes the commands."""
+    about = "The commands, with their parameters and help, written by `scripts/docs_gen.py`."
+    text = describe_commands(command_tree())
+    return f'''"""{about}"""\n\n# ruff: noqa: E501\nCOMMAND_TABLE = """\\\n{text}"""\n'''
 
 
 def main(root: Path = ROOT) -> int:

@@ -29,6 +29,7 @@ edge Knows: Person -> Person
 """
 LINES = b'{"type":"Person","data":{"name":"ada","photo":"base64:aGk="}}\n'
 READ = "query q() { match { $p: Person } return { $p.name } }"
+NODES = "query q() { match { $p: Person } return { $p } }"
 WRITE = 'query m() { insert Person { name: "bo" } }'
 MOCK = {"kind": "mock"}
 STOPPED = threading.Event()
@@ -78,6 +79,9 @@ CALLS = {
     "Graph.entity_at": (lambda g: g.entity_at("Person", "ada"), [("read", "main", None)]),
     "Graph.history": (lambda g: g.history("Person", "ada"), [("read", "main", None)]),
     "Graph.blame": (lambda g: g.blame("Person", "ada", "draft"), [("read", "draft", None)]),
+    "Graph.neighbours": (lambda g: g.neighbours("Person", "ada"), [("read", "main", None)]),
+    "Graph.subgraph": (lambda g: g.subgraph(NODES), [("read", "main", None)]),
+    "Graph.run_checks": (lambda g: g.run_checks(at="draft"), [("read", "draft", None)]),
     "Graph.blob": (lambda g: g.blob("Person", "ada", "photo"), [("read", "main", None)]),
     "Graph.diff": (
         lambda g: list(g.diff("main", "draft")),
@@ -197,6 +201,10 @@ CALLS = {
         lambda g: g.commits.merge_base("main", "draft"),
         [("read", "main", None), ("read", "draft", None)],
     ),
+    "Commits.divergence": (
+        lambda g: g.commits.divergence("main", "draft"),
+        [("read", "main", None), ("read", "draft", None)],
+    ),
     "Changes.poll": (
         lambda g: g.changes.poll(branch="draft", start="beginning"),
         [("read", "draft", None)],
@@ -210,6 +218,7 @@ FREE = {
     *("Graph.as_actor", "Graph.under", "Graph.with_policy", "Graph.uri"),
     *("Graph.mode", "Graph.actor", "Graph.on", "Graph.branch_name"),
     "Graph.can_name",
+    *("Graph.as_verified_actor", "Graph.with_checks", "Graph.checks"),
     *("Graph.cancel_query", "Graph.running_queries"),  # see test_running_queries.py
     "Branches.exists",
 }

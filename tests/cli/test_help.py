@@ -1,35 +1,36 @@
 """The help of every command: groups, plain sentences, examples that the parser accepts."""
 
+import os
 import shlex
+import subprocess
+import sys
 
 import click
 import pytest
 
-from omnigraph.cli.app import COMMAND_GROUPS, COMMANDS, DEPRECATED_COMMANDS, cli
+from omnigraph.cli.app import COMMAND_GROUPS, COMMANDS, cli
 from omnigraph.cli.examples import EXAMPLES
+from omnigraph.cli.summaries import summary
+from scripts.docs_gen import command_tree
 from tests.support.program import omnigraph
 
 REDIRECTIONS = ("<", ">", "|")
 
 
-def _tree() -> dict[str, click.Command]:
-    """Return every command by its words, without running any."""
-    context = click.Context(cli, info_name="omnigraph")
-    commands: dict[str, click.Command] = {"": cli}
-    pending = [(name, cli.get_command(context, name)) for name in (*COMMANDS, *DEPRECATED_COMMANDS)]
-    for words, command in pending:
-        commands[words] = command
-        if isinstance(command, click.Group):
-            pending += [(f"{words} {name}", below) for name, below in command.commands.items()]
-    return commands
+TREE = {"": cli, **command_tree()}
 
 
-TREE = _tree()
-
-
-def test_commands_are_listed_under_the_seven_groups():
+def test_commands_are_listed_by_subject():
     out = omnigraph("--help").out
-    titles = "Data", "Branches & history", "Schema", "Search & indexes", "Serving", "Pipelines"
+    titles = (
+        "Data",
+        "Branches & history",
+        "Review",
+        "Schema",
+        "Search & indexes",
+        "Serving",
+        "Pipelines",
+    )
     assert (*titles, "Maintenance") == tuple(COMMAND_GROUPS)
     places = [out.index(f"\n{title}:\n") for title in COMMAND_GROUPS]
     assert places == sorted(places)
@@ -79,3 +80,86 @@ def test_help_is_complete_sentences(words):
             assert parameter.help, f"{words} {parameter.opts[0]} has no help"
             text = parameter.help.partition("  [default:")[0]
             assert text.endswith("."), f"{words} {parameter.opts[0]}: {parameter.help}"
+
+
+@pytest.mark.parametrize("words", [words for words in TREE if words])
+def test_summaries_are_those_of_the_commands(words):
+    command, short = TREE[words], summary(words)
+    for width in (20, 45, 65, 10_000):
+        assert short.get_short_help_str(width) == command.get_short_help_str(width)
+    shown = [one for one in command.params if not getattr(one, "hidden", False)]
+    assert [(one.opts, one.secondary_opts) for one in short.params] == [
+        (one.opts, one.secondary_opts) for one in shown
+    ]
+    for summarised, one in zip(short.params, shown, strict=True):
+        assert isinstance(summarised, type(one))
+        if isinstance(one, click.Option):
+            assert (summarised.is_flag, summarised.multiple) == (one.is_flag, one.multiple)
+        given = [
+            [(item.value, item.type) for item in x.shell_complete(click.Context(command), "")]
+            for x in (summarised, one)
+        ]
+        assert given[0] == given[1], one.opts
+    assert isinstance(short, click.Group) == isinstance(command, click.Group)
+
+
+def _complete(line: str, program: str) -> tuple[list[str], set[str]]:
+    """Return what bash would offer for a line, and the modules that were imported for it."""
+    report = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    words = line.split(" ")
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", f"{report}\n{program}"],
+        env={**os.environ, "_OMNIGRAPH_COMPLETE": "bash_complete", **asked},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.split(), set(done.stderr.split())
+
+
+PROGRAM = "from omnigraph.cli.app import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("omnigraph que", ["plain,query", "plain,queries"]),
+        ("omnigraph branch cr", ["plain,create"]),
+        ("omnigraph query --form", ["plain,--format"]),
+        ("omnigraph query --format js", ["plain,json", "plain,jsonl"]),
+        ("omnigraph branch merge --into", ["plain,--into"]),
+        ("omnigraph load --data s", ["file,s"]),
+        ("omnigraph nonsense x", []),
+    ],
+)
+def test_completion_imports_no_command(line, offered):
+    answer, modules = _complete(line, PROGRAM)
+    assert answer == offered
+    assert not [name for name in modules if name.startswith("omnigraph.cli.commands")]
+    assert not modules & {"pyarrow", "lance", "numpy", "msgspec", "yaml", "omnigraph.graph"}
+
+
+def test_help_imports_no_command():
+    report = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{report}\nimport sys; sys.argv = ['o', '--help']\n{PROGRAM}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules = set(done.stderr.split())
+    ours = {name for name in modules if name.startswith("omnigraph")}
+    assert ours == {
+        "omnigraph",
+        "omnigraph.cli",
+        "omnigraph.cli.app",
+        "omnigraph.cli.command_table",
+        "omnigraph.cli.examples",
+        "omnigraph.cli.options",
+        "omnigraph.cli.summaries",
+        "omnigraph.errors",
+        "omnigraph.version",
+    }
+    assert not modules & {"pyarrow", "lance", "numpy", "msgspec", "yaml", "json"}
+    assert "  query" in done.stdout

@@ -23,6 +23,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
+import click
+
 _ROOT = Path(__file__).resolve().parents[2]
 _LIMIT = 1 << 20
 
@@ -124,7 +126,7 @@ def warm() -> Warm:
 def _serve(descriptor: int) -> None:
     app = import_module("omnigraph.cli.app")
     for name in app.COMMANDS:
-        app.cli.get_command(None, name)
+        app.cli.get_command(click.Context(app.cli), name)
     import_module("omnigraph.graph")
     # Nothing of Lance but its import has happened here.
     warnings.filterwarnings("ignore", message="lance is not fork-safe")

@@ -44,7 +44,6 @@ rules:
     allow: {{ actors: {{ group: everybody }}, actions: [invoke_query, admin] }}
 """
 GRAPHS = 40
-_Json = dict[str, Any]
 
 
 class Refused(Exception):
@@ -89,46 +88,46 @@ class Library:
     def _delete_branch(self, name: str) -> None:
         self.graph.branches.delete(name)
 
-    def _create(self, source: str, into: str, title: str, **options: Any) -> _Json:
+    def _create(self, source: str, into: str, title: str, **options: Any) -> Any:
         return self.graph.proposals.create(source, into=into, title=title, **options).to_json()
 
-    def _show(self, number: int) -> _Json:
+    def _show(self, number: int) -> Any:
         return self.graph.proposals.get(number).to_json()
 
-    def _list(self, **options: Any) -> list[_Json]:
+    def _list(self, **options: Any) -> Any:
         return [one.to_json() for one in self.graph.proposals.list(**options)]
 
-    def _comment(self, number: int, body: str, **options: Any) -> _Json:
+    def _comment(self, number: int, body: str, **options: Any) -> Any:
         return self.graph.proposals.get(number).comment(body, **options).to_json()
 
-    def _resolve(self, number: int, comment: int, *, resolved: bool = True) -> _Json:
+    def _resolve(self, number: int, comment: int, *, resolved: bool = True) -> Any:
         return self.graph.proposals.get(number).resolve(comment, resolved=resolved).to_json()
 
-    def _review(self, number: int, verdict: str, body: str = "", **options: Any) -> _Json:
+    def _review(self, number: int, verdict: str, body: str = "", **options: Any) -> Any:
         return self.graph.proposals.get(number).review(verdict, body, **options).to_json()
 
-    def _check(self, number: int) -> list[_Json]:
+    def _check(self, number: int) -> Any:
         return [run.to_json() for run in self.graph.proposals.get(number).run_checks()]
 
-    def _merge(self, number: int, **options: Any) -> _Json:
+    def _merge(self, number: int, **options: Any) -> Any:
         return self.graph.proposals.get(number).merge(**options).to_json()
 
-    def _preview(self, number: int) -> _Json:
+    def _preview(self, number: int) -> Any:
         return self.graph.proposals.get(number).preview().merge.to_json()
 
-    def _diff(self, number: int) -> list[_Json]:
+    def _diff(self, number: int) -> Any:
         return [change.to_json() for change in self.graph.proposals.get(number).diff()]
 
-    def _close(self, number: int, comment: str | None = None) -> _Json:
+    def _close(self, number: int, comment: str | None = None) -> Any:
         return self.graph.proposals.get(number).close(comment).to_json()
 
-    def _reopen(self, number: int, comment: str | None = None) -> _Json:
+    def _reopen(self, number: int, comment: str | None = None) -> Any:
         return self.graph.proposals.get(number).reopen(comment).to_json()
 
-    def _edit(self, number: int, **options: Any) -> _Json:
+    def _edit(self, number: int, **options: Any) -> Any:
         return self.graph.proposals.get(number).edit(**options).to_json()
 
-    def _events(self, after: str | None = None, **options: Any) -> _Json:
+    def _events(self, after: str | None = None, **options: Any) -> Any:
         return self.graph.proposals.events(after, **options).to_json()
 
     def _protect(self, rules: Sequence[Mapping[str, Any]]) -> None:
@@ -137,7 +136,7 @@ class Library:
     def _unprotect(self) -> None:
         self.graph.protection.clear()
 
-    def _ports(self, at: str = "main") -> list[_Json]:
+    def _ports(self, at: str = "main") -> Any:
         query = (
             "query q() { match { $p: Port } "
             "return { $p.code as code, $p.depth as depth } order { code } }"
@@ -160,9 +159,10 @@ class Program:
     def mutate(self, text: str, branch: str = "main") -> None:
         self._run("mutate", "-e", text, "--branch", branch)
 
-    def _run(self, *words: Any, acts: bool = True, ok: tuple[int, ...] = (0,)) -> Any:
-        who = ["--as", self.actor] if acts else ["--as", self.actor]
-        ran = omnigraph(*map(str, words), "--store", self.uri, "--json", "--quiet", *who)
+    def _run(self, *words: Any, ok: tuple[int, ...] = (0,)) -> Any:
+        ran = omnigraph(
+            *map(str, words), "--store", self.uri, "--json", "--quiet", "--as", self.actor
+        )
         if ran.code not in ok or (not ran.out and ran.err):
             raise _refused(ran.out, ran.err)
         return json.loads(ran.out) if ran.out.strip() else None
@@ -180,54 +180,52 @@ class Program:
         title: str,
         description: str = "",
         reviewers: Sequence[str] = (),
-    ) -> _Json:
+    ) -> Any:
         names = [word for name in reviewers for word in ("--reviewer", name)]
         text = ["--body", description] if description else []
         return self._run("proposal", "create", source, "--into", into, "-t", title, *names, *text)
 
-    def _show(self, number: int) -> _Json:
+    def _show(self, number: int) -> Any:
         return self._run("proposal", "show", number)
 
-    def _list(self, state: str = "open", **options: Any) -> list[_Json]:
+    def _list(self, state: str = "open", **options: Any) -> Any:
         words = [w for name, value in options.items() for w in (f"--{name}", value)]
         return self._run("proposal", "list", "--state", state, *words)["proposals"]
 
-    def _comment(self, number: int, body: str, on: Any = None, thread: int | None = None) -> _Json:
+    def _comment(self, number: int, body: str, on: Any = None, thread: int | None = None) -> Any:
         words = [w for part in (on or ()) for w in ("--on", part)]
         words += [] if thread is None else ["--reply-to", thread]
         return self._run("proposal", "comment", number, "--body", body, *words)
 
-    def _resolve(self, number: int, comment: int, *, resolved: bool = True) -> _Json:
+    def _resolve(self, number: int, comment: int, *, resolved: bool = True) -> Any:
         option = "--resolve" if resolved else "--unresolve"
         return self._run("proposal", "comment", number, option, comment)
 
-    def _review(
-        self, number: int, verdict: str, body: str = "", commit: str | None = None
-    ) -> _Json:
+    def _review(self, number: int, verdict: str, body: str = "", commit: str | None = None) -> Any:
         words = [] if commit is None else ["--commit", commit]
         words += ["--body", body] if body else []
         return self._run("proposal", "review", number, verdict, *words)
 
-    def _check(self, number: int) -> list[_Json]:
+    def _check(self, number: int) -> Any:
         words = ("proposal", "check", number, "--checks", self.folder)
         return self._run(*words, ok=(0, 1))["checks"]
 
-    def _merge(self, number: int, resolve: Any = None, delete_branch: bool = False) -> _Json:
+    def _merge(self, number: int, resolve: Any = None, delete_branch: bool = False) -> Any:
         words = [] if resolve is None else ["--resolve", resolve]
         words += ["--delete-branch"] if delete_branch else []
         return self._run("proposal", "merge", number, "--checks", self.folder, *words)
 
-    def _preview(self, number: int) -> _Json:
+    def _preview(self, number: int) -> Any:
         return self._run("proposal", "merge", number, "--dry-run", ok=(0, 1))
 
-    def _diff(self, number: int) -> list[_Json]:
+    def _diff(self, number: int) -> Any:
         return self._run("proposal", "diff", number)["changes"]
 
-    def _close(self, number: int, comment: str | None = None) -> _Json:
+    def _close(self, number: int, comment: str | None = None) -> Any:
         words = [] if comment is None else ["--comment", comment]
         return self._run("proposal", "close", number, *words)
 
-    def _reopen(self, number: int, comment: str | None = None) -> _Json:
+    def _reopen(self, number: int, comment: str | None = None) -> Any:
         words = [] if comment is None else ["--comment", comment]
         return self._run("proposal", "reopen", number, *words)
 
@@ -237,7 +235,7 @@ class Program:
         title: str | None = None,
         description: str | None = None,
         reviewers: Sequence[str] = (),
-    ) -> _Json:
+    ) -> Any:
         words = [] if title is None else ["--title", title]
         words += [] if description is None else ["--body", description]
         words += [w for name in reviewers for w in ("--reviewer", name)]
@@ -245,7 +243,7 @@ class Program:
 
     def _events(
         self, after: str | None = None, proposal: int | None = None, limit: int = 100
-    ) -> _Json:
+    ) -> Any:
         words = ["--limit", limit] + ([] if after is None else ["--after", after])
         words += [] if proposal is None else ["--proposal", proposal]
         return self._run("proposal", "events", *words)
@@ -258,7 +256,7 @@ class Program:
     def _unprotect(self) -> None:
         self._run("protection", "clear")
 
-    def _ports(self, at: str = "main") -> list[_Json]:
+    def _ports(self, at: str = "main") -> Any:
         query = (
             "query q() { match { $p: Port } "
             "return { $p.code as code, $p.depth as depth } order { code } }"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
 
@@ -17,6 +16,7 @@ from omnigraph.cli.options import (
     refuse_unused_options,
     replace_deprecated_name,
 )
+from omnigraph.cli.summaries import summary
 from omnigraph.errors import OmniError
 from omnigraph.version import __version__
 
@@ -102,9 +102,11 @@ class _LazyCommandGroup(click.Group):
         return super().resolve_command(ctx, replace_deprecated_name(args))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command by name."""
+        """Return a command by name; for a shell that completes a line, only a summary of it."""
+        if ctx.resilient_parsing:
+            return summary(cmd_name)
         if cmd_name not in (*COMMANDS, *DEPRECATED_COMMANDS):
-            near = get_close_matches(cmd_name, COMMANDS, n=1)
+            near = import_module("difflib").get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             ctx.fail(f"No such command '{cmd_name}'.{hint}")
         name = cmd_name.replace("-", "_")
@@ -118,7 +120,7 @@ class _LazyCommandGroup(click.Group):
         width = formatter.width - 6 - max(len(name) for name in COMMANDS)
         for title, names in COMMAND_GROUPS.items():
             with formatter.section(title):
-                commands = ((name, self.get_command(ctx, name)) for name in names)
+                commands = ((name, summary(name)) for name in names)
                 formatter.write_dl(
                     [
                         (name, command.get_short_help_str(width))

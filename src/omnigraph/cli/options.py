@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from omnigraph.errors import InvalidInput
-from omnigraph.query.limits import ENGINES, LOCAL_ENGINE
-from omnigraph.types.duration import parse_duration
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
@@ -217,9 +216,9 @@ def json_option(command: _CommandT, about: str = "Print JSON.") -> _CommandT:
 
 def engine_option(command: _CommandT) -> _CommandT:
     """Add `--engine`."""
-    choice = click.Choice(ENGINES)
+    choice = click.Choice(["local", "spark"])  # queries are not imported to print help
     about = "Execute in this process (local) or on Spark."
-    return click.option("--engine", type=choice, default=LOCAL_ENGINE, help=about)(command)
+    return click.option("--engine", type=choice, default="local", help=about)(command)
 
 
 def durability_option(command: _CommandT) -> _CommandT:
@@ -250,9 +249,10 @@ def read_duration(text: str | None) -> timedelta | None:
     if text is None:
         return None
     try:
-        return parse_duration(text)
+        duration: timedelta = import_module("omnigraph.types.duration").parse_duration(text)
     except ValueError as error:
         raise InvalidInput(str(error), code="duration_invalid") from error
+    return duration
 
 
 # ----------------------------------------------------------------------

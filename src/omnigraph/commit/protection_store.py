@@ -38,8 +38,8 @@ def write_protection(
 ) -> None:
     """Store the rules of a graph: on main first, and then in the head of every other branch.
 
-    Until that is finished the head of main says so, and whoever opens the graph for writing
-    finishes it. A writer that read an older head loses its swap.
+    Until that is finished the head of main says so, and the next process that opens the graph for
+    writing finishes it. A writer that read an older head loses its swap.
     """
     document = {"rules": [rule.to_json() for rule in rules], "actor": actor}
 
@@ -72,7 +72,7 @@ def spread_protection(
 
     def finish(state: LineageState) -> _Change | None:
         if state.head.protection != main.head.protection:
-            return None  # changed again meanwhile: whoever did that finishes it
+            return None  # changed again meanwhile: that writer finishes it
         return replace(state.head, protection=wanted), [], []
 
     _swap(manifest.main, finish)

@@ -26,7 +26,8 @@ from omnigraph.review.model import (
     Requirement,
     Review,
 )
-from omnigraph.review.proposals import EventPage, ProposalFilter, ProposalPage, ProposalText
+from omnigraph.review.proposals import ProposalText
+from omnigraph.review.views import EventPage, ProposalFilter, ProposalPage
 
 _ContextT = TypeVar("_ContextT", bound=BranchContext)
 _StateT = TypeVar("_StateT")

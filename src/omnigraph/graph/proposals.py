@@ -31,9 +31,6 @@ from omnigraph.query.engine import Engine
 from omnigraph.review.merging import merge_proposal, run_proposal_checks
 from omnigraph.review.model import CheckRun, ProposalDetails
 from omnigraph.review.proposals import (
-    EventPage,
-    ProposalFilter,
-    ProposalPage,
     ProposalText,
     ReviewContext,
     add_comment,
@@ -41,14 +38,19 @@ from omnigraph.review.proposals import (
     close_proposal,
     create_proposal,
     edit_proposal,
-    list_proposals,
     proposal_states,
-    read_events,
-    read_proposal,
     reopen_proposal,
     require_open,
     resolve_comment,
     source_head,
+)
+from omnigraph.review.views import (
+    EventPage,
+    ProposalFilter,
+    ProposalPage,
+    list_proposals,
+    read_events,
+    read_proposal,
 )
 
 
@@ -80,7 +82,7 @@ class Proposals(ProposalsApi[GraphContext, SnapshotRef]):
         return self._context.gate.check(PolicyAction.READ, branch)
 
     def _check_manage(self, record: ProposalRecord) -> None:
-        """Allow the author, and whoever may merge into the target."""
+        """Allow the author, and actors that may merge into the target."""
         gate = self._context.gate
         if gate.actor is None or gate.actor != record.author:
             gate.check(PolicyAction.BRANCH_MERGE, record.source, record.target)

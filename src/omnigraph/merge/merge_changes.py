@@ -111,8 +111,9 @@ class MergeChanges:
                 conflicts += self._merge_type(side, type_, changes)
         else:
             with ThreadPoolExecutor(MAX_THREADS) as threads:
-                for found in threads.map(lambda pair: self._merge_type(*pair, changes), moved):
-                    conflicts += found
+                merges = [threads.submit(self._merge_type, s, t, changes) for s, t in moved]
+                for merging in merges:
+                    conflicts += merging.result()
         if not conflicts:
             check_changes_allowed(changes, self.request, self.committed)
         return changes, conflicts

@@ -193,7 +193,7 @@ def records(rows: Sequence[Mapping[str, Any]]) -> Html:
     return table(titles, [[_cell(n, row.get(n)) for n in filled] for row in first], len(rows))
 
 
-_EMPTY = (None, "", [], {}, ())
+_EMPTY: tuple[object, ...] = (None, "", [], {}, ())
 
 
 def _cell(name: str, one: Any) -> object:  # noqa: ANN401 - any JSON value

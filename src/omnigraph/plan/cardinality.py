@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import exp, inf, prod
+from math import exp, inf, prod, sqrt
 
 from omnigraph.catalog import EdgeType, NodeType, Unique
 from omnigraph.lang.query_tree import ComparisonOperator as Word
@@ -152,7 +152,7 @@ class Estimator:
         if not counts:
             return 1.0
         if any(count is None for count in counts):
-            return max(1.0, rows**0.5)
+            return max(1.0, sqrt(rows))
         return max(1.0, min(rows, prod(count for count in counts if count is not None)))
 
     def _distinct(self, key: op.OutputColumn, bindings: Bindings) -> float | None:

@@ -64,7 +64,7 @@ class Planner:
                 return replace(root, input=rows)
             case op.Distinct() | op.SortColumns() | op.SliceColumns():
                 below = self.result(root.input)
-                return replace(root, input=below)  # type: ignore[arg-type]  # checked by it
+                return replace(root, input=below)
 
 
 CostRule: TypeAlias = Callable[[op.RowOperator, Planner], op.RowOperator]

@@ -103,6 +103,11 @@ class Policy:
             _log.info("%s", decision.message, extra=facts)
         return decision
 
+    def evaluate_bypass(self, actor: str, branch: str | None) -> bool:
+        """Return whether an actor may bypass the protection of a branch; nothing is logged."""
+        action = PolicyAction.BYPASS_PROTECTION
+        return self.evaluate(AuthorizationRequest(actor, action, None, branch)).allowed
+
     def _is_first_in_request(self, request: AuthorizationRequest) -> bool:
         logged, key = _logged_requests.get(), (id(self), request)
         if logged is None:

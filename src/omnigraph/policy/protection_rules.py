@@ -145,12 +145,24 @@ def _flag(
     return value
 
 
+def describe_rule(rule: ProtectionRule) -> str:
+    """Return the branches and tags of a rule, and what it requires, on one line."""
+    needs = ["a proposal"] if rule.proposal else []
+    if rule.approvals:
+        listed = isinstance(rule.approvers, tuple)
+        who = ", ".join(rule.approvers or ()) if listed else rule.approvers
+        needs.append(f"approvals: {rule.approvals}" + (f" from {who}" if who else ""))
+    needs += [f"check {name}" for name in rule.checks]
+    names = ", ".join([*rule.branches, *(f"tag {tag}" for tag in rule.tags)])
+    return f"{names}: {', '.join(needs)}"
+
+
 def group_members(
     rule: ProtectionRule, groups: Mapping[str, Iterable[str]] | None
 ) -> frozenset[str] | None:
     """Return the actors whose approvals count for a rule, None for all.
 
-    Without a policy the members of a group are not known: nobody counts.
+    Without a policy the members of a group are not known: no approval counts.
     """
     if rule.approvers is None:
         return None

@@ -300,9 +300,11 @@ class _Group:
         for member in self.members:
             required = member.keys.requirements()
             overlaps = any(footprint.overlaps(required) for footprint in newer)
-            if overlaps or member.change.request.if_commit is not None:
-                late.append(member.queued)
-            elif not group._take_over(member, before):
+            if (
+                overlaps
+                or member.change.request.if_commit is not None
+                or not group._take_over(member, before)
+            ):
                 late.append(member.queued)
         group.add_all(late)
         return group

@@ -30,6 +30,7 @@ from omnigraph.policy import (
     read_policy_tests,
 )
 from omnigraph.policy.policy import read_policy_text
+from omnigraph.policy.protection_rules import ProtectionRule, describe_rule
 from omnigraph.service.cluster.serving import read_applied_revision
 
 _FILE = click.Path(path_type=Path)
@@ -38,6 +39,13 @@ _kind = click.option(
     type=click.Choice([kind.value for kind in BundleScope]),
     default=BundleScope.GRAPH.value,
     help="What the policy applies to.  [default: graph]",
+)
+_WRITES = (
+    PolicyAction.CHANGE,
+    PolicyAction.SCHEMA_APPLY,
+    PolicyAction.BRANCH_CREATE,
+    PolicyAction.BRANCH_DELETE,
+    PolicyAction.BRANCH_MERGE,
 )
 
 
@@ -56,7 +64,11 @@ def validate(kind: str) -> None:
     name, policy_ = _read(kind)
     actors, rules = len(policy_.bundle.actors), len(policy_.bundle.rules)
     facts = {"valid": True, "bundle": name, "actors": actors, "rules": rules}
-    print_result(facts, f"policy valid: bundle '{name}' [{actors} actors]")
+    protection = policy_.bundle.protection
+    if protection:
+        facts["protect"] = [rule.to_json() for rule in protection]
+    lines = (f"  protects {describe_rule(rule)}" for rule in protection)
+    print_result(facts, f"policy valid: bundle '{name}' [{actors} actors]", *lines)
 
 
 @policy.command()
@@ -106,8 +118,21 @@ def explain(
         "target_branch": target_branch,
         **_reasons(decision),
     }
-    lines = (f"{key}: {value}" for key, value in facts.items() if value is not None)
+    lines = [f"{key}: {value}" for key, value in facts.items() if value is not None]
+    rules = _protection(policy_, action, target_branch or branch)
+    if rules:
+        bypass = policy_.evaluate_bypass(actor, target_branch or branch)
+        facts |= {"protection": [rule.to_json() for rule in rules], "may_bypass": bypass}
+        lines += [f"protection: {describe_rule(rule)}" for rule in rules]
+        lines.append(f"may_bypass: {'yes' if bypass else 'no'}")
     print_result(facts, *lines)
+
+
+def _protection(policy_: Policy, action: str, branch: str | None) -> list[ProtectionRule]:
+    """Return the rules that an action on a branch is held to, besides the permission."""
+    if branch is None or action not in _WRITES:
+        return []
+    return [rule for rule in policy_.bundle.protection if rule.covers(branch)]
 
 
 def _reasons(decision: PolicyDecision) -> dict[str, Any]:

@@ -178,20 +178,20 @@ def review_line(review: Review) -> str:
 
 def _check_line(run: CheckRun) -> str:
     stale = "" if run.current else " (of an older state)"
-    return f"check {run.name}: {run.status}{stale}: {run.message}"
+    return f"check {run.name}: {run.status}{stale}: {' '.join(_plain(run.message))}"
 
 
 def _comment_lines(comment: Comment) -> list[str]:
     on, reply = comment.on, comment.thread != comment.id
     about = (
         ""
-        if on is None
+        if on is None or reply
         else f" on {on.type}" + "".join(f" {part}" for part in (on.id, on.property) if part)
     )
     done = " (resolved)" if comment.resolved and not reply else ""
     indent = "    " if reply else "  "
     head = f"{indent}[{comment.id}] {comment.actor or 'unknown'}{about}{done}:"
-    return [head, *(f"{indent}  {line}" for line in _plain(comment.body))]
+    return [*_plain(head), *(f"{indent}  {line}" for line in _plain(comment.body))]
 
 
 @proposal.command()

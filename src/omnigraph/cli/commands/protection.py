@@ -11,7 +11,7 @@ from omnigraph.cli.open_graph import graph_command
 from omnigraph.cli.output import print_result
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
-from omnigraph.policy.protection_rules import ProtectionRule, parse_rules
+from omnigraph.policy.protection_rules import ProtectionRule, describe_rule, parse_rules
 
 
 @click.group()
@@ -91,16 +91,6 @@ def _print(graph: Graph) -> None:
         "rules": [rule.to_json() for rule in stored],
         "policy_rules": [rule.to_json() for rule in policy],
     }
-    lines = [_line(rule, "") for rule in stored] + [_line(rule, " (policy)") for rule in policy]
+    lines = [describe_rule(rule) for rule in stored]
+    lines += [f"{describe_rule(rule)} (policy)" for rule in policy]
     print_result(value, *(lines or ["no branch is protected"]))
-
-
-def _line(rule: ProtectionRule, where: str) -> str:
-    needs = ["a proposal"] if rule.proposal else []
-    if rule.approvals:
-        listed = isinstance(rule.approvers, tuple)
-        who = ", ".join(rule.approvers or ()) if listed else rule.approvers
-        needs.append(f"approvals: {rule.approvals}" + (f" from {who}" if who else ""))
-    needs += [f"check {name}" for name in rule.checks]
-    names = ", ".join([*rule.branches, *(f"tag {tag}" for tag in rule.tags)])
-    return f"{names}{where}: {', '.join(needs)}"

@@ -19,7 +19,8 @@ from omnigraph.graph.proposal_protocol import (
 from omnigraph.merge.model import MergeResult
 from omnigraph.policy.protection_rules import ProtectionRule, parse_rules
 from omnigraph.review.model import CheckRun, ProposalDetails, ProposalSummary, summary_members
-from omnigraph.review.proposals import EventPage, ProposalFilter, ProposalPage, ProposalText
+from omnigraph.review.proposals import ProposalText
+from omnigraph.review.views import EventPage, ProposalFilter, ProposalPage
 from omnigraph.service import wire
 from omnigraph.service.client.decode import read_change, read_merge
 from omnigraph.service.client.resources import (

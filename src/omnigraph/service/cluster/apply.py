@@ -41,6 +41,7 @@ from omnigraph.service.cluster.resource_changes import (
     diff_resources,
 )
 from omnigraph.service.cluster.resources import DesiredState
+from omnigraph.service.cluster.serving import graph_policy
 from omnigraph.service.cluster.session import ClusterCommandResult, ClusterSession
 from omnigraph.service.cluster.store import PAYLOADS, RECOVERIES
 
@@ -218,6 +219,9 @@ class _ApplyRun:
         location = store.graph_location(change.graph)
         graph = open_graph(location.uri, storage_options=dict(location.options))
         acting = graph if self._actor is None else graph.as_actor(self._actor)
+        policy = graph_policy(store, self._session.ledger.state, change.graph)
+        if policy is not None and (policy.bundle.protection or graph.protection.rules):
+            acting = acting.with_policy(policy)
         done = acting.schema.apply(text)
         self._observer(f"{MIGRATE}: note {change.graph}")
         write_intent(store, replace(intent, expected_manifest_version=done.manifest_version))

@@ -55,21 +55,22 @@ def schema_model(session: GraphSession, request: wire.StateQuery) -> wire.Schema
 
 def _type_output(type_: Definition, counts: Mapping[str, int]) -> wire.SchemaTypeOutput:
     kind = definition_kind(type_)
-    is_edge, is_node = isinstance(type_, EdgeType), isinstance(type_, NodeType)
+    edge = type_ if isinstance(type_, EdgeType) else None
+    node = type_ if isinstance(type_, NodeType) else None
     return wire.SchemaTypeOutput(
         kind=str(kind),
         name=type_.name,
         description=_description(() if isinstance(type_, InterfaceType) else type_.annotations),
         entity_count=counts.get(f"{kind}:{type_.name}", 0),
         key=[] if isinstance(type_, InterfaceType) else list(type_.key),
-        interfaces=list(type_.interfaces) if is_node else [],
+        interfaces=list(node.interfaces) if node else [],
         properties=[_property_output(type_, p) for p in type_.properties.values()],
         constraints=[constraint_text(c) for c in type_constraints(type_)],
-        src=type_.src if is_edge else None,
-        dst=type_.dst if is_edge else None,
-        cardinality=str(type_.cardinality) if is_edge else None,
-        display=display_property(type_) if is_node else None,
-        word=edge_word(type_) if is_edge else None,
+        src=edge.src if edge else None,
+        dst=edge.dst if edge else None,
+        cardinality=str(edge.cardinality) if edge else None,
+        display=display_property(node) if node else None,
+        word=edge_word(edge) if edge else None,
     )
 
 

@@ -29,7 +29,7 @@ def _number(text: str) -> int:
 
 
 def _check_read(session: GraphSession, _: object) -> None:
-    """Let in whoever may read some branch; what may not be read of the others does not exist."""
+    """Let in actors that may read some branch; the others do not exist."""
     if not session.may_somewhere(PolicyAction.READ):
         session.require(PolicyAction.READ)
 

@@ -1,0 +1,423 @@
+"""What a caller may see of proposals: one in full, pages of a list, and pages of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omnigraph.commit.model import CommitId, Counts, Snapshot
+from omnigraph.commit.proposal_log import (
+    EventKind,
+    ProposalEvent,
+    ProposalHead,
+    ProposalRecord,
+    ProposalState,
+)
+from omnigraph.commit.protection import WritePermit, rules_for
+from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.lang import did_you_mean
+from omnigraph.notebook.display import ReportDisplay
+from omnigraph.policy.protection_rules import ProtectionRule
+from omnigraph.review.anchors import AnchorView
+from omnigraph.review.model import (
+    CheckRun,
+    Comment,
+    FoldedProposal,
+    ProposalDetails,
+    ProposalSummary,
+    Requirement,
+    Review,
+    SourceState,
+    Verdict,
+    fold_events,
+    from_micros,
+)
+from omnigraph.review.proposals import (
+    ReviewContext,
+    anchor_view,
+    divergence,
+    find_commit_or_none,
+    source_state,
+    with_merge,
+)
+from omnigraph.review.requirements import evaluate_rules
+
+MAX_LISTED = 200
+"""Proposals of one page."""
+
+
+def read_proposal(context: ReviewContext, number: int) -> ProposalDetails:
+    """Return a proposal with its conversation, without what may not be seen."""
+    record = context.record(number)
+    events = context.log.events_of(number)
+    folded = fold_events(events)
+    view = anchor_view(context, record)
+    live = _Live.of(context, record)
+    restricted = context.is_restricted(record)
+    comments = _comments(folded, view, live.merge_version)
+    checks = () if restricted else _check_runs(folded, live)
+    counts = None if folded.counts is None else _shown_counts(folded.counts, view)
+    summary = replace(
+        live.summary(record),
+        comment_count=len(comments),
+        unresolved_count=sum(c.id == c.thread and not c.resolved for c in comments),
+        checks_state="none" if restricted else live.checks_state(record),
+    )
+    return ProposalDetails(
+        summary=summary,
+        description=folded.description,
+        reviews=tuple(_reviews(folded, record, live)),
+        comments=tuple(comments),
+        checks=tuple(checks),
+        counts=counts,
+        requirements=tuple(requirements_of(context, record, live.head, live.authors)),
+    )
+
+
+def requirements_of(
+    context: ReviewContext,
+    record: ProposalRecord,
+    head: Snapshot | None,
+    authors: frozenset[str],
+) -> list[Requirement]:
+    """Return what the protection of the target requires of an open proposal."""
+    if not record.is_open:
+        return []
+    rules = target_rules(context, record)
+    lineage = None if head is None else head.lineage_id
+    commit = record.head if head is None else head.commit_id
+    found = evaluate_rules(rules, record, (commit, lineage or ""), authors, context.groups)
+    return [requirement for rule in found.values() for requirement in rule]
+
+
+def target_rules(context: ReviewContext, record: ProposalRecord) -> tuple[ProtectionRule, ...]:
+    """Return the rules about the target of a proposal."""
+    permit = WritePermit(rules=context.rules)
+    return rules_for(record.target, context.manifest.main.state().head, permit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Live:
+    """What is known of the branches of a proposal now."""
+
+    state: SourceState
+    head: Snapshot | None
+    target: Snapshot | None
+    base: CommitId
+    authors: frozenset[str] = frozenset()
+    merge_version: int | None = None
+
+    @classmethod
+    def of(cls, context: ReviewContext, record: ProposalRecord, *, deep: bool = True) -> _Live:
+        manifest = context.manifest
+        state, head = source_state(manifest, record)
+        if not record.is_open:
+            mark = None
+            if record.merge_commit is not None and deep:
+                commit = find_commit_or_none(manifest, record.merge_commit)
+                mark = None if commit is None else commit.proposal
+            version = None if mark is None else mark.version
+            return cls(state=state, head=None, target=None, base=record.base, merge_version=version)
+        target, base, authors = None, record.base, frozenset[str]()
+        with suppress(NotFound):
+            target = head_snapshot(manifest, record.target)
+        if deep and head is not None and target is not None:
+            base, authors = divergence(manifest, head, target)
+        return cls(state=state, head=head, target=target, base=base, authors=authors)
+
+    def is_fresh(self, verdict: Sequence[str]) -> bool:
+        """Return whether a stored verdict is about the newest state of the source."""
+        if self.head is None:
+            return False
+        return (verdict[1], verdict[2]) == (self.head.commit_id, self.head.lineage_id or "")
+
+    def checks_state(self, record: ProposalRecord) -> str:
+        """Return the worst status of the last checks, `stale` if a branch has moved since."""
+        if not record.checks:
+            return "none"
+        status, source, target = record.checks
+        heads = [None if s is None else s.commit_id for s in (self.head, self.target)]
+        return status if not record.is_open or [source, target] == heads else "stale"
+
+    def summary(self, record: ProposalRecord) -> ProposalSummary:
+        """Return a proposal as it is listed."""
+        verdicts = record.verdicts.values()
+        created, updated = from_micros(record.created_at), from_micros(record.updated_at)
+        assert created is not None, "events have times"
+        assert updated is not None, "events have times"
+        current = [v for v in verdicts if not record.is_open or self.is_fresh(v)]
+        return ProposalSummary(
+            number=record.number,
+            title=record.title,
+            state=record.state,
+            author=record.author,
+            author_verified=record.verified,
+            source=record.source,
+            target=record.target,
+            head=record.head if self.head is None else self.head.commit_id,
+            base=self.base,
+            source_state=self.state,
+            reviewers=record.reviewers,
+            approvals=sum(v[0] == Verdict.APPROVE for v in current),
+            changes_requested=sum(v[0] == Verdict.REQUEST_CHANGES for v in verdicts),
+            comment_count=record.comments,
+            unresolved_count=record.unresolved,
+            checks_state=self.checks_state(record),
+            created_at=created,
+            updated_at=updated,
+            closed_at=from_micros(record.closed_at),
+            closed_by=record.closed_by,
+            merge_commit=None if record.merge_commit is None else CommitId(record.merge_commit),
+        )
+
+
+def _comments(folded: FoldedProposal, view: AnchorView, merged_at: int | None) -> list[Comment]:
+    comments = []
+    for event in folded.comments:
+        if not view.shows(event.payload):
+            continue
+        thread = event.payload.get("thread", event.seq)
+        comments.append(
+            Comment(
+                id=event.seq,
+                actor=event.actor,
+                verified=event.verified,
+                body=event.payload.get("body", event.payload.get("comment", "")),
+                on=view.decode(event.payload.get("on")),
+                thread=thread,
+                resolved=thread in folded.resolved,
+                after_merge=_is_after_merge(event, folded, merged_at),
+                created_at=event.created_at,
+            )
+        )
+    return comments
+
+
+def _is_after_merge(event: ProposalEvent, folded: FoldedProposal, merged_at: int | None) -> bool:
+    """Return whether the merge did not know of an event: it was decided on older ones."""
+    closing = folded.closing
+    if merged_at is not None:
+        return event.event > merged_at
+    if closing is None or closing.kind is not EventKind.MERGED:
+        return False
+    version = closing.payload.get("version")
+    return event.event > (closing.event if version is None else version)
+
+
+def _reviews(folded: FoldedProposal, record: ProposalRecord, live: _Live) -> Iterable[Review]:
+    newest: dict[str | None, int] = {}
+    for event in folded.reviews:
+        if event.payload["verdict"] != Verdict.COMMENT:
+            newest[event.actor] = event.seq
+    for event in folded.reviews:
+        facts = event.payload
+        verdict = (facts["verdict"], facts["commit_id"], facts.get("lineage") or "")
+        stale = record.is_open and not live.is_fresh(verdict)
+        recreated = live.head is not None and verdict[2] != (live.head.lineage_id or "")
+        reason = ("source_recreated" if recreated else "source_moved") if stale else None
+        yield Review(
+            id=event.seq,
+            actor=event.actor,
+            verified=event.verified,
+            verdict=Verdict(facts["verdict"]),
+            body=facts["body"],
+            commit=CommitId(facts["commit_id"]),
+            stale=stale,
+            stale_reason=reason,
+            counts=newest.get(event.actor) == event.seq,
+            after_merge=_is_after_merge(event, folded, live.merge_version),
+            created_at=event.created_at,
+        )
+
+
+def _check_runs(folded: FoldedProposal, live: _Live) -> Iterable[CheckRun]:
+    if folded.checks is None:
+        return
+    for facts in folded.checks.payload["checks"]:
+        run = CheckRun.from_json({**facts, "created_at": None})
+        heads = [None if s is None else s.commit_id for s in (live.head, live.target)]
+        current = live.target is None or [run.source_commit, run.target_commit] == heads
+        yield replace(run, current=current, created_at=folded.checks.created_at)
+
+
+def _shown_counts(counts: Mapping[str, Any], view: AnchorView) -> dict[str, Counts]:
+    return {key: Counts(**c) for key, c in counts.items() if view.shows_type(key)}
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalPage(ReportDisplay):
+    """Some proposals, the greatest number first, and how to continue."""
+
+    proposals: tuple[ProposalSummary, ...]
+    counts: Mapping[str, int]
+    next_page_token: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        facts = {
+            "proposals": [proposal.to_json() for proposal in self.proposals],
+            "counts": dict(self.counts),
+        }
+        token = self.next_page_token
+        return facts if token is None else {**facts, "next_page_token": token}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalFilter:
+    """Which proposals to list."""
+
+    state: str = "open"
+    author: str | None = None
+    reviewer: str | None = None
+    target: str | None = None
+
+    def check(self) -> frozenset[str]:
+        """Return the states; raise InvalidInput for an unknown one."""
+        words = [*ProposalState, "all"]
+        if self.state not in words:
+            message = f"unknown state '{self.state!s:.40}': {did_you_mean(str(self.state), words)}"
+            raise InvalidInput(message, code="proposal_invalid", problems=[message])
+        return frozenset(ProposalState) if self.state == "all" else frozenset({self.state})
+
+    def covers(self, record: ProposalRecord) -> bool:
+        """Return whether a proposal is requested."""
+        return (
+            self.author in (None, record.author)
+            and self.target in (None, record.target)
+            and (self.reviewer is None or self.reviewer in record.reviewers)
+        )
+
+
+def list_proposals(
+    context: ReviewContext, scope: ProposalFilter, limit: int = 50, page_token: str | None = None
+) -> ProposalPage:
+    """Return a page of proposals; the cost does not depend on how many others there are."""
+    states = scope.check()
+    if not 1 <= limit <= MAX_LISTED:
+        message = f"a page has 1 to {MAX_LISTED} proposals, not {limit}"
+        raise InvalidInput(message, code="limit_invalid")
+    below = _read_token(page_token)
+    head = context.log.head()
+    chosen, more = _choose(context, scope, states, head, below, limit)
+    summaries = []
+    for record in chosen:
+        live = _Live.of(context, record, deep=False)
+        summary = live.summary(record)
+        if context.is_restricted(record):
+            details = read_proposal(context, record.number).summary
+            summary = replace(details, base=summary.base)
+        summaries.append(summary)
+    counts = {str(state): head.counts.get(state, 0) for state in ProposalState}
+    token = str(chosen[-1].number) if more and chosen else None
+    return ProposalPage(tuple(summaries), counts, token)
+
+
+def _choose(
+    context: ReviewContext,
+    scope: ProposalFilter,
+    states: frozenset[str],
+    head: ProposalHead,
+    below: int,
+    limit: int,
+) -> tuple[list[ProposalRecord], bool]:
+    """Return the first proposals below a number that are requested, and whether there are more."""
+    found: list[ProposalRecord] = []
+    open_ = [with_merge(context.manifest, r) for n, r in head.open.items() if n < below]
+    found += [record for record in open_ if record.state in states]
+    if states != {ProposalState.OPEN}:
+        at, wanted = below, limit + 1
+        kept = 0
+        while kept < wanted:
+            block = context.log.records_not_open(at, wanted, sorted(states))
+            matching = [r for r in block if scope.covers(r) and context.can_read(r)]
+            found += matching
+            kept += len(matching)
+            if len(block) < wanted:
+                break
+            at = block[-1].number
+    shown = [r for r in found if scope.covers(r) and context.can_read(r)]
+    shown.sort(key=lambda record: -record.number)
+    return shown[:limit], len(shown) > limit
+
+
+def _read_token(token: str | None) -> int:
+    if token is None:
+        return 1 << 62
+    if not token.isdigit():
+        message = f"'{token[:40]}' is not a page token of a list of proposals"
+        raise InvalidInput(message, code="page_token_invalid")
+    return int(token)
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage(ReportDisplay):
+    """Some events in order, the cursor that continues after them, and whether there are more."""
+
+    events: tuple[ProposalEvent, ...]
+    cursor: str
+    caught_up: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "events": [event.to_json() for event in self.events],
+            "cursor": self.cursor,
+            "caught_up": self.caught_up,
+        }
+
+
+def read_events(
+    context: ReviewContext,
+    after: str | None = None,
+    *,
+    proposal: int | None = None,
+    limit: int = 100,
+) -> EventPage:
+    """Return the events after a cursor, in the order they happened."""
+    if not 1 <= limit <= 1000:
+        raise InvalidInput(f"a page has 1 to 1000 events, not {limit}", code="limit_invalid")
+    if after is not None and not (after.isdigit() and len(after) < 20):
+        message = f"'{after[:40]}' is not a cursor of events"
+        raise InvalidInput(message, code="cursor_invalid")
+    position, total = int(after or 0), context.log.head().events
+    if proposal is not None:
+        context.record(proposal)
+        events = [e for e in context.log.events_of(proposal) if e.event > position]
+        events, rest = events[:limit], events[limit:]
+        last = events[-1].event if rest else max(total, position)
+    else:
+        events = context.log.events_after(position, limit)
+        rest = bool(events) and events[-1].event < total  # type: ignore[assignment]
+        last = events[-1].event if events else position
+    shown = _ShownEvents(context)
+    return EventPage(tuple(filter(None, map(shown.of, events))), str(last), not rest)
+
+
+class _ShownEvents:
+    """Events without what may not be seen; proposals and schemas are read once."""
+
+    def __init__(self, context: ReviewContext) -> None:
+        self._context = context
+        self._views: dict[int, AnchorView | None] = {}
+
+    def of(self, event: ProposalEvent) -> ProposalEvent | None:
+        """Return what may be seen of an event, None if nothing."""
+        number = event.proposal
+        if number not in self._views:
+            self._views[number] = self._view(number)
+        view = self._views[number]
+        if view is None or not view.shows(event.payload):
+            return None
+        if view.is_everything:
+            return event
+        payload = {k: v for k, v in event.payload.items() if k not in ("checks", "summary")}
+        return replace(event, payload=payload)
+
+    def _view(self, number: int) -> AnchorView | None:
+        record = self._context.log.record_of(number)
+        if record is None or not self._context.can_read(record):
+            return None
+        return anchor_view(self._context, record)

@@ -1,0 +1,145 @@
+"""`omnigraph proposal`, `protection`, `check`, and what `policy` says about protection, as text."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+import omnigraph as og
+from tests.support.program import omnigraph
+
+SCHEMA = "node Port { code: String @key  depth: I64? }\n"
+CHECKS = """
+query too_deep() @check("ports are shallower than 100 m") {
+  match { $p: Port  $p.depth >= 100 }
+  return { $p.id as id, $p.depth as depth }
+  order { id }
+}
+query nameless() @check("never") { match { $p: Port  $p.code = "" } return { $p } }
+"""
+POLICY = """version: 1
+groups: { team: [act-ada, act-bo], chiefs: [act-cy] }
+rules:
+  - { id: all, allow: { actors: { group: team }, actions: [change] } }
+  - { id: chief, allow: { actors: { group: chiefs }, actions: [change] } }
+  - { id: bypass, allow: { actors: { group: chiefs }, actions: [bypass_protection] } }
+protect:
+  - branches: [main, "release/*"]
+    require: { approvals: 2, from: chiefs, checks: [too_deep] }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA, actor="act-ada")
+    graph.branches.create("side")
+    graph.load({"Port": [{"code": "BGO", "depth": 900}]}, branch="side")
+    (tmp_path / "checks.gq").write_text(CHECKS)
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    return tmp_path
+
+
+def run(folder, *words, code=0, actor="act-ada"):
+    ran = omnigraph(*words, "--store", str(folder / "g"), "--quiet", "--as", actor)
+    assert ran.code == code, ran.out + ran.err
+    return ran.out if code in (0, 1) and ran.out else ran.err
+
+
+def test_proposal_as_text(folder):
+    made = run(folder, "proposal", "create", "side", "-t", "Bergen", "-b", "One\nport \x1b[31mred")
+    assert made == "opened proposal 1: side into main\n"
+    run(folder, "proposal", "comment", "1", "--on", "Port", "--on", "BGO", "-b", "deep?\a")
+    run(folder, "proposal", "comment", "1", "--reply-to", "2", "-b", "yes")
+    run(folder, "proposal", "comment", "1", "--resolve", "2")
+    run(folder, "proposal", "review", "1", "approve", "-b", "fine", actor="act-bo")
+    assert run(folder, "proposal", "show", "1").splitlines() == [
+        "proposal 1: Bergen",
+        "open: side into main, by act-ada",
+        "",
+        "  One",
+        "  port \ufffd[31mred",
+        "act-bo: approve: fine",
+        "  [2] act-ada on Port BGO (resolved):",
+        "    deep?\ufffd",
+        "    [3] act-ada:",
+        "      yes",
+    ]
+    failed = run(folder, "proposal", "check", "1", "--checks", str(folder / "checks.gq"), code=1)
+    assert failed.splitlines() == [
+        "check too_deep: failed: ports are shallower than 100 m",
+        "check nameless: passed: query 'nameless' returned no rows",
+    ]
+    assert "checks_failed" in run(
+        folder, "proposal", "merge", "1", "--checks", str(folder / "checks.gq"), code=1
+    )
+    assert "+1" in run(folder, "proposal", "diff", "1", "--stat")
+    assert "-0" in run(folder, "proposal", "list") or "failed" in run(folder, "proposal", "list")
+    run(folder, "proposal", "close", "1", "--comment", "later")
+    assert run(folder, "proposal", "reopen", "1") == "opened proposal 1 again\n"
+    run(folder, "proposal", "merge", "1")
+    assert run(folder, "proposal", "list") == "0 proposals\n"
+    events = run(folder, "proposal", "events").splitlines()
+    assert events[0] == "1  proposal 1  created  act-ada"
+    assert events[-1] == f"cursor: {len(events) - 1}"
+
+
+def test_check_writes_a_junit_report(folder):
+    report = folder / "report.xml"
+    words = ("check", "--checks", str(folder / "checks.gq"), "--junit", str(report))
+    assert run(folder, *words).endswith("2 checks, 0 failed\n")
+    [suite] = [ElementTree.parse(report).getroot()]
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "0")
+    failed = run(folder, *words, "--at", "side", code=1)
+    assert "too_deep: failed: ports are shallower than 100 m" in failed
+    assert "depth: 900" in failed
+    suite = ElementTree.parse(report).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    [failure] = suite.iter("failure")
+    assert failure.get("message") == "ports are shallower than 100 m"
+    [value] = [json.loads(run(folder, *words, "--at", "side", "--json", code=1))]
+    assert value["ok"] is False
+    assert [(c["name"], c["passed"], c["count"]) for c in value["checks"]] == [
+        ("too_deep", False, 1),
+        ("nameless", True, 0),
+    ]
+    assert value["checks"][0]["entities"] == [{"kind": "node", "type": "Port", "id": "BGO"}]
+
+
+def test_protection_as_text(folder):
+    assert run(folder, "protection", "show") == "no branch is protected\n"
+    words = ("--branch", "main", "--tag", "v*", "--approvals", "2", "--from", "chiefs")
+    set_ = run(folder, "protection", "set", *words, "--check", "too_deep")
+    line = "main, tag v*: a proposal, approvals: 2 from chiefs, check too_deep\n"
+    assert set_ == line
+    more = run(
+        folder, "protection", "set", "--add", "--branch", "release/*", "--approver", "act-bo"
+    )
+    assert more == line + "release/*: a proposal, approvals: 1 from act-bo\n"
+    refused = run(folder, "mutate", "-e", 'query q() { insert Port { code: "X" } }', code=1)
+    assert "branch_protected" in refused
+    assert "proposal create" in refused
+    assert run(folder, "protection", "clear") == "no branch is protected\n"
+    assert "protection_invalid" in run(folder, "protection", "set", code=1)
+
+
+def test_policy_is_validated_and_explained_with_its_protection(folder):
+    file = str(folder / "policy.yaml")
+    assert omnigraph("policy", "validate", "--policy", file).out.splitlines()[1:] == [
+        "  protects main, release/*: a proposal, approvals: 2 from chiefs, check too_deep"
+    ]
+    explain = ("policy", "explain", "--policy", file, "--action", "change")
+    told = omnigraph(*explain, "--actor", "act-ada", "--branch", "release/1").out
+    assert told.splitlines()[0] == "decision: allow"
+    assert told.splitlines()[-2:] == [
+        "protection: main, release/*: a proposal, approvals: 2 from chiefs, check too_deep",
+        "may_bypass: no",
+    ]
+    facts = json.loads(omnigraph(*explain, "--actor", "act-cy", "--branch", "main", "--json").out)
+    assert (facts["may_bypass"], len(facts["protection"])) == (True, 1)
+    assert facts["protection"][0]["require"]["approvals"] == 2
+    free = omnigraph(*explain, "--actor", "act-ada", "--branch", "side", "--json").out
+    assert "protection" not in json.loads(free)
+    (folder / "bad.yaml").write_text(POLICY.replace("from: chiefs", "from: nobody"))
+    bad = omnigraph("policy", "validate", "--policy", str(folder / "bad.yaml"))
+    assert bad.code == 1
+    assert "unknown group `nobody`" in bad.out + bad.err
