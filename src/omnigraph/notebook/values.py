@@ -86,8 +86,8 @@ def facts(pairs: Mapping[str, object]) -> Html:
 def moment(micros: int | None) -> str | None:
     """Return microseconds since 1970 as a time in UTC.
 
-    >>> moment(1_789_000_000_000_000)
-    '2026-09-10 02:26:40 UTC'
+    >>> moment(1_700_000_000_000_000)
+    '2023-11-14 22:13:20 UTC'
     """
     if micros is None:
         return None
