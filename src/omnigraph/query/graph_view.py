@@ -68,7 +68,7 @@ class GraphView:
 
 
 ReadGraph: TypeAlias = Callable[[int | None], GraphView]
-"""Reads a view of at most so many nodes."""
+"""Reads a view, with a limit of nodes or the default one."""
 
 
 @cache
