@@ -33,6 +33,19 @@ def omnigraph(*arguments: str | Path, cwd: Path = ROOT) -> Ran:
     return Ran(code, *texts)
 
 
+def omnigraph_with(
+    arguments: Sequence[str], env: Mapping[str, str], cwd: Path, given: str | None = None
+) -> Ran:
+    """Run the program with variables, a folder and, if any, a text on standard input."""
+    with TemporaryFile() as out, TemporaryFile() as err, TemporaryFile() as text:
+        text.write((given or "").encode())
+        text.seek(0)
+        streams = [text.fileno(), out.fileno(), err.fileno()]
+        code = warm().run(list(arguments), cwd, env, streams)
+        texts = [_content(file.fileno()) for file in (out, err)]
+    return Ran(code, *texts)
+
+
 def omnigraph_said(arguments: Sequence[str], env: Mapping[str, str], cwd: Path = ROOT) -> str:
     """Run the program and return all it said, errors among the rest."""
     with TemporaryFile() as out:
