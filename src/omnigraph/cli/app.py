@@ -21,7 +21,18 @@ from omnigraph.errors import OmniError
 from omnigraph.version import __version__
 
 COMMAND_GROUPS = {
-    "Data": ("init", "load", "query", "mutate", "explain", "export", "import", "blob"),
+    "Data": (
+        "quickstart",
+        "init",
+        "load",
+        "query",
+        "mutate",
+        "shell",
+        "explain",
+        "export",
+        "import",
+        "blob",
+    ),
     "Branches & history": (
         "branch",
         "merge",

@@ -143,7 +143,8 @@ _UNUSED_OPTIONS = {
     "mcp": ("local", ("server", "cluster")),
     "serve": ("local", ("server", "graph", "cluster", "profile")),
     **dict.fromkeys(
-        ("login", "logout", "version", "completion", "fmt", "alias"), ("local", _ADDRESS_OPTIONS)
+        ("login", "logout", "version", "completion", "fmt", "alias", "quickstart"),
+        ("local", _ADDRESS_OPTIONS),
     ),
     "profile": ("local", ("server", "graph", "cluster", "store", "actor")),
     "graphs": ("served", ("graph", "store", "cluster", "actor")),
