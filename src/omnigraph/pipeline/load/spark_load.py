@@ -160,8 +160,8 @@ class SparkLoad:
             with self._timed("stage"):
                 removals = stage_removals(job, self.removals)
                 self._bases.clear()
-                base = self._without_removed(job, removals).snapshot
-                results, files = stage(replace(job, snapshot=base))
+                without = self._without_removed(job, removals).snapshot
+                results, files = stage(replace(job, snapshot=without))
                 results = [*results, removal_result(job, removals)]
             made = merge_results(
                 results, files
@@ -314,8 +314,10 @@ class SparkLoad:
         ready = replace(
             ready,
             counts={k: c for k, c in removed.counted(ready.counts).items() if c != Counts()},
-            reads=ready.reads
-            | _reads(snapshot, removed.reads - {d.table_key for d in ready.datasets}),
+            reads={
+                **ready.reads,
+                **_reads(snapshot, removed.reads - {one.table_key for one in ready.datasets}),
+            },
         )
         if removed.sources:
             with self._timed("validate"):

@@ -405,7 +405,7 @@ class RowMapper:
     # --- deletes -------------------------------------------------------------------------------
 
     def _split(self, given: TypeFrame, text: LocatedText) -> TypeFrame:
-        """Take the rows that delete out of a frame; those that cannot be told are faulty."""
+        """Take the rows that delete out of a frame; those with an unknown operation are faulty."""
         operation = F.col(quote_identifier(_OPERATION))
         message = f"{self._spec.name}: `{text.value}` must be insert, update or delete"
         unknown = operation.isNull() | ~operation.isin(_DELETE, _UPSERT)
