@@ -58,7 +58,7 @@ fuzz-server: $(READY) ## Send a server random requests that its OpenAPI document
 # 30 of them a graph under constant writing. The parts
 # that measure time run alone; a part that fails does not stop the next ones.
 LONG = SOAK_SECONDS=$(SECONDS_) POWER_LOSSES=60 PIPELINE_CASES=all DAMAGES=250 CSV_EXIT_RUNS=40 SOAK_BRANCHES=5000 MERGE_MATRIX=1 \
-  LANE_CASES=all EXAMPLES=40 EFFORT=12
+  LANE_CASES=all STUDIO_STORIES=all EXAMPLES=40 EFFORT=12
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder --durations=25
 
 soak: SECONDS_ = 60
@@ -70,7 +70,7 @@ soak: ui $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a lo
 	run $(PY) -m pytest $(PARALLEL) tests/commit tests/concurrency tests/property \
 	  tests/behaviour/test_merge_matrix.py \
 	  tests/behaviour/test_changes_served.py tests/server/test_any_request.py tests/server/test_any_story.py \
-	  tests/unit/maintain/test_verify_deep.py tests/pipeline $(ARGS); \
+	  tests/unit/maintain/test_verify_deep.py tests/studio tests/pipeline $(ARGS); \
 	run $(PY) -m pytest tests/unit/write/test_csv_exit.py; \
 	if [ -n "$$failed" ]; then printf "failed:$$failed\n" >&2; exit 1; fi
 
