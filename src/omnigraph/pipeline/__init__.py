@@ -7,6 +7,7 @@ same names for type checkers.
 
 from importlib import import_module
 
+from omnigraph.errors import install_command
 from omnigraph.pipeline.errors import SparkUnavailable
 
 _HOMES = {
