@@ -67,7 +67,7 @@ PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder --durations=25
 soak: SECONDS_ = 60
 soak: ui $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a loaded server (SECONDS_=60 each)
 	@failed=; run() { echo "$$*"; env $(LONG) "$$@" || failed="$$failed\n  $$*"; }; \
-	run $(PY) -m pytest -s tests/unit/query/test_time_limits.py tests/unit/query/test_compiling.py; \
+	run $(PY) -m pytest -s tests/unit/query/test_time_limits.py; \
 	run $(PY) -m tests.server.soak --seconds $$((2 * $(SECONDS_))) --out build/soak-server.json; \
 	run $(PY) -m tests.support.maintenance_soak --seconds $$((30 * $(SECONDS_))) --out build/soak-maintenance.json; \
 	run $(PY) -m pytest $(PARALLEL) tests/commit tests/concurrency tests/property \
@@ -119,7 +119,7 @@ endif
 
 # The stamp is written last, so the next command continues an interrupted set-up. The lock is complete and is installed
 # without resolving (--no-deps): pip before 23.3 ignores the pin of a package that is also required with extras.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml hatch_build.py src/omnigraph/query/kernels.c
 	@if [ "$$(cat $@ 2>/dev/null)" = '$(CURDIR)' ] && $(PY) -m pip --version >/dev/null 2>&1; then \
 	  echo "Bringing $(VENV) up to date."; \
 	else \
