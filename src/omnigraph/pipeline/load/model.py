@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.errors import InvalidInput
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.pipeline.runs.run import PipelineRun
 from omnigraph.write.load import WriteMode
 from omnigraph.write.progress import ProgressListener
@@ -116,7 +117,7 @@ class TypeLoadResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkLoadResult:
+class SparkLoadResult(ReportDisplay):
     """The result of a load on Spark.
 
     `types` are by `node:T` and `edge:E`; `seconds` by stage, in order. `rejects` is where rejected
