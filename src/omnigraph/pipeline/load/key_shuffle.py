@@ -31,7 +31,7 @@ from omnigraph.storage.row_lookup import ROW_ADDRESS
 SumArray: TypeAlias = npt.NDArray[np.int64]
 FlagFunction: TypeAlias = Callable[[Mapping[str, SumArray]], SumArray]
 """Computes a flag from the sums of all keys."""
-_ReadTask: TypeAlias = tuple[int, Sequence[int]]
+_ReadTask: TypeAlias = tuple[int, tuple[int, ...]]
 
 BUCKET_ROWS = 250_000
 """About how many rows a bucket has; the table of their keys then fits the caches of a core."""
