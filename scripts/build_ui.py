@@ -1,6 +1,6 @@
 """Build Studio and the canvas of notebooks from `ui/` with the Node of the virtual environment.
 
-The packages of `package-lock.json` are installed again when that file changes. The build is repeated
+The packages of `package-lock.json` are installed again when that file changes. A build is repeated
 when any source of it changes, or when an output is missing.
 """
 
