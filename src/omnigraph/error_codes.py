@@ -359,6 +359,7 @@ analysis_without_edges | invalid | A graph analysis needs at least one edge type
 pipeline_file_unreadable | not_found | The pipeline file cannot be read.
 checks_failed | invalid | Checks of the staged state found what must not become visible.
 pipeline_changed | invalid | The pipeline file or its variables changed since the run began.
+watermark_mismatch | invalid | An incremental source was read for other types or cursors before.
 pipeline_target_unknown | invalid | The pipeline file has no target of that name.
 pipeline_not_applied | not_found | The cluster has no pipeline of that name.
 report_not_found | not_found | The pipeline run has no report yet.

@@ -137,6 +137,7 @@ def _encode_staged(staged: StagedCommit) -> dict[str, Any]:
         "reads": {key: [*identity, version] for key, (identity, version) in staged.reads.items()},
         "counts": {key: asdict(counts) for key, counts in staged.counts.items()},
         "schema": asdict(staged.schema) if staged.schema is not None else None,
+        "watermarks": {name: dict(mark) for name, mark in staged.watermarks.items()},
     }
 
 
@@ -192,4 +193,5 @@ def _decode_staged(document: Mapping[str, Any]) -> StagedCommit:
         if_commit=document["if_commit"],
         merged_parents=tuple(document["merged_parents"]),
         known_id=True,
+        watermarks=document.get("watermarks", {}),
     )

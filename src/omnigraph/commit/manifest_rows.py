@@ -354,6 +354,8 @@ def commit_row(row: CommitRow, footprint: bytes | None = None) -> NewManifestRow
         facts["proposal"] = asdict(commit.proposal)
     if commit.bypass:
         facts["bypass"] = True
+    if commit.watermarks:
+        facts["watermarks"] = {name: dict(mark) for name, mark in commit.watermarks.items()}
     return NewManifestRow(
         object_id=commit_key(commit.id),
         object_type="graph_commit",
@@ -381,6 +383,7 @@ def read_commit(row: Mapping[str, Any]) -> CommitRow:
             proposal=ProposalMark(**facts["proposal"]) if "proposal" in facts else None,
             bypass=facts.get("bypass", False),
             schema_hash=facts["schema"],
+            watermarks=facts.get("watermarks", {}),
         )
         if not isinstance(commit.manifest_version, int):
             raise TypeError("no manifest version")

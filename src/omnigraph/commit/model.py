@@ -74,6 +74,8 @@ class Commit:
     """Whether it was published past the protection of its branch, by who may do that."""
     schema_hash: str = field(default="", compare=False)
     """The hash of the accepted schema; not part of the wire form."""
+    watermarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
+    """How far incremental sources were read, by pipeline and source; not part of the wire form."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""

@@ -197,6 +197,7 @@ def _prepare(
             proposal=staged.permit.proposal,
             bypass=bypass,
             schema_hash=schema_hash,
+            watermarks=staged.watermarks,
         )
         rows = [
             row

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from ulid import ULID
 
@@ -100,7 +101,7 @@ class StagedCommit:
     published or fenced before, because another process knows it. `footprint` is what it changes;
     `requirements` is what it relies on, None for the versions of the datasets it read and changes.
     `permit` is what it shows where the branch is protected; `maintenance` changes no entity and
-    needs none.
+    needs none. `watermarks` say how far incremental sources were read.
     """
 
     id: CommitId
@@ -124,6 +125,7 @@ class StagedCommit:
     requirements: Requirements | None = None
     permit: WritePermit = NO_PERMIT
     maintenance: bool = False
+    watermarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         keys = [dataset.key for dataset in self.datasets]

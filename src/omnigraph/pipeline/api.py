@@ -82,12 +82,13 @@ class Pipelines:
     def _catalog(self, pipeline: Pipeline) -> Catalog:
         return find_start_snapshot(self._manifest, pipeline)[0].schema.catalog
 
-    def plan(
+    def plan(  # noqa: PLR0913 - the options of a run
         self,
         path: PipelineSource,
         variables: Mapping[str, str] | None = None,
         *,
         count: bool = False,
+        full_refresh: bool = False,
         target: str | None = None,
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
@@ -97,7 +98,7 @@ class Pipelines:
         With `count`, rows are counted after `where` and `dedupe`, which reads all of them.
         """
         pipeline = self._read(path, variables, target, select, exclude)
-        return spark.plan_pipeline(self._manifest, pipeline, count=count)
+        return spark.plan_pipeline(self._manifest, pipeline, count=count, full_refresh=full_refresh)
 
     def run(  # noqa: PLR0913 - the options of a run
         self,
@@ -105,6 +106,7 @@ class Pipelines:
         variables: Mapping[str, str] | None = None,
         *,
         force: bool = False,
+        full_refresh: bool = False,
         progress: ProgressListener | None = None,
         target: str | None = None,
         select: Sequence[str] = (),
@@ -113,7 +115,8 @@ class Pipelines:
     ) -> RunReport:
         """Run a pipeline and publish the loaded data as one commit, or nothing.
 
-        A pipeline does not load the same files twice unless `force` is true. `target` is one of
+        A pipeline does not load the same files twice unless `force` is true. With `full_refresh`,
+        `incremental` sources are read from the beginning. `target` is one of
         the file's `targets`. `select` and `exclude` choose types: `Person`, `Person+` with all
         that depends on it, `+Knows` with all it depends on, `source:people`. `again` is a
         deprecated alias of `force`.
@@ -124,6 +127,7 @@ class Pipelines:
         pipeline = self._read(path, variables, target, select, exclude)
         running = spark.PipelineExecution(self._manifest, self._request, pipeline, progress)
         running.declared = path.name if isinstance(path, StoredPipeline) else None
+        running.full_refresh = full_refresh
         return spark.run_pipeline(running, force=force)
 
     def status(self) -> list[PipelineRun]:
@@ -153,6 +157,7 @@ class Pipelines:
         choices = [record.about.get(word) for word in ("target", "select", "exclude")]
         pipeline = self._read(file, variables, choices[0], choices[1] or (), choices[2] or ())
         running = spark.PipelineExecution(self._manifest, self._request, pipeline, progress)
+        running.full_refresh = bool(record.about.get("full_refresh"))
         return spark.resume_pipeline(running, record)
 
     def abort(self, run: str) -> PipelineRun:

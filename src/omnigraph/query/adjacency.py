@@ -146,9 +146,3 @@ def _group_offsets(keys: Positions, count: int) -> Positions:
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])
     return starts
-
-
-def distinct_pairs(rows: Positions, nodes: Positions, width: int) -> tuple[Positions, Positions]:
-    """Return each pair once, in order."""
-    keys = np.unique(rows * width + nodes) if width else np.empty(0, np.int64)
-    return keys // max(width, 1), keys % max(width, 1)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.query.distinct import distinct_values
 from omnigraph.query.inverted_index import TextSegment
 from omnigraph.query.ranking import Scores, SparseScores
 from omnigraph.storage.columns import Positions
@@ -52,7 +53,7 @@ class SegmentView:
         """Count the texts a word stands in."""
         if self.is_whole:
             return int(self.segment.documents[number])
-        return len(_sorted_unique(self.having(number)))
+        return len(distinct_values(self.having(number)))
 
     def times(self, number: int, positions: Positions) -> Positions:
         """Count how often a word stands in each of some texts."""
@@ -188,7 +189,7 @@ class TextIndex:
     def _having(self, word: str) -> Positions:
         """Return the texts that have a word, ascending."""
         positions = [part.having(number) for part, number in self.segments_with(word)]
-        return _sorted_unique(np.concatenate([np.empty(0, np.int64), *positions]))
+        return distinct_values(np.concatenate([np.empty(0, np.int64), *positions]))
 
     def segments_with(self, word: str) -> Iterator[tuple[SegmentView, int]]:
         """Yield the segments that have a word, and its number there."""
@@ -238,14 +239,6 @@ def _kth_best_score(scores: Scores, count: int) -> float:
     """Return the last of the `count` best scores; less than any when there are fewer."""
     enough = len(scores) >= count > 0
     return float(np.partition(scores, -count)[-count]) if enough else -np.inf
-
-
-def _sorted_unique(positions: Positions) -> Positions:
-    """Return each position once, ascending; they mostly ascend already."""
-    changed = np.ones(len(positions), np.bool_)
-    changed[1:] = positions[1:] != positions[:-1]
-    distinct = positions[changed]
-    return distinct if (distinct[1:] > distinct[:-1]).all() else np.unique(distinct)
 
 
 def _match_phrase(part: SegmentView, phrase: tuple[tuple[str, int], ...]) -> Positions:

@@ -13,7 +13,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.query.adjacency import CsrAdjacency, EdgeTuples, distinct_pairs
+from omnigraph.query.adjacency import CsrAdjacency, EdgeTuples
+from omnigraph.query.distinct import distinct_pairs
 from omnigraph.storage.columns import Positions
 from omnigraph.storage.lru_cache import LruCache
 

@@ -39,6 +39,8 @@ from omnigraph.storage.columns import Positions
 
 DENSE_NODE_RATIO = 8
 """Share of nodes from which on all edges are followed at once."""
+MERGED_ROWS = 4_096
+"""Rows from which on equal ones are counted before edges are followed from each."""
 STEP_ROWS = 262_144
 """Rows that are made or tested before the clock is looked at."""
 FIRST_SCAN_ROWS = 4_096
@@ -199,16 +201,21 @@ class Execution:
         source = self._with_entities(source, expand.src)
         expansion = self.expansion(expand.edge, expand.direction)
         self.used_expansions[id(expand)] = expansion.used
+        weighed = None
+        if weigh and expand.edge_binding is None:
+            weighed = self._weighed(expand, source, expansion, needed)
+        if weighed is not None:
+            self.examine(expand, source.rows + weighed.rows)
+            return self._filtered(weighed, expand.predicates)
+        left_out = set(expand.input.variables) - set(source.positions)
+        if weigh and left_out and source.rows > MERGED_ROWS:
+            source = source.merged()
         starts = source.positions[expand.src]
         if expand.edge_binding is not None:
             self.bind(expand.edge_binding)
             rows, nodes, edges = expansion.edges(starts, len(source.positions) + 3)
             new = {expand.dst.name: nodes, expand.edge_binding.name: edges}
         else:
-            weighed = self._weighed(expand, source, expansion, needed) if weigh else None
-            if weighed is not None:
-                self.examine(expand, source.rows + weighed.rows)
-                return self._filtered(weighed, expand.predicates)
             rows, nodes = expansion.reach(starts, expand.hops, is_reversed=expand.is_reversed)
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
@@ -400,7 +407,9 @@ class Execution:
         matches = self._matches(join.inner, source.only(used), set(new), weigh=False)
         self.evaluator.indirect.update(binding.name for binding in join.new_bindings)
         owners = matches.positions[OUTER_ROW]
-        alone = np.setdiff1d(np.arange(source.rows), owners)
+        is_alone = np.ones(source.rows, np.bool_)
+        is_alone[owners] = False
+        alone = np.flatnonzero(is_alone)
         rows = np.concatenate([owners, alone])
         self.budget.check("OptionalJoin", len(rows), len(source.positions) + len(new))
         unmatched = np.full(len(alone), NO_ENTITY)

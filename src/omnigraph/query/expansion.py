@@ -11,15 +11,17 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.plan.expressions import Direction, Hops
 from omnigraph.query import kernels
-from omnigraph.query.adjacency import CsrAdjacency, EdgeTuples, distinct_pairs
+from omnigraph.query.adjacency import CsrAdjacency, EdgeTuples
 from omnigraph.query.column_cache import TypeTable
 from omnigraph.query.cost_model import ExpansionCost
 from omnigraph.query.delta_adjacency import AdjacencyIndex
+from omnigraph.query.distinct import distinct_pairs, distinct_values
 from omnigraph.query.exact_integers import Weights, sum_neighbour_weights
 from omnigraph.query.limits import QueryBudget, chunk_slices, run_in_parallel
 from omnigraph.query.topology import Topology, TopologyCache
@@ -109,7 +111,7 @@ class EdgeExpansion:
 
         `columns` is how many columns a row is going to have, those included.
         """
-        if not self._uses_arrays(np.unique(positions)):
+        if not self._uses_arrays(distinct_values(positions)):
             return self._by_probes(positions, columns)
         return self._by_arrays(positions, columns)
 
@@ -387,7 +389,7 @@ class EdgeExpansion:
             if not len(nodes):
                 break
             self._check(len(nodes))
-            loops, others = self._one_hop(rows, nodes)
+            loops, others = self._one_hop(rows, nodes, visited)
             if hop == 1:
                 looping = np.isin(rows, loops[0])
             if hop >= hops.minimum and not is_reversed:
@@ -398,16 +400,16 @@ class EdgeExpansion:
                 short = looping[rows]
                 reached.append((rows[short], nodes[short]))
             rows, nodes = others
-            new = ~visited[rows, nodes]
-            rows, nodes = rows[new], nodes[new]
             visited[rows, nodes] = True
             if hop >= hops.minimum:
                 reached.append((rows, nodes))
         rows, nodes = distinct_pairs(*_concat_pairs(reached), width)
         return rows + first, nodes
 
-    def _one_hop(self, rows: Positions, nodes: Positions) -> tuple[ReachedPairs, ReachedPairs]:
-        """Return what the nodes of rows lead to by self-loops, and once each by other edges."""
+    def _one_hop(
+        self, rows: Positions, nodes: Positions, visited: npt.NDArray[np.bool_]
+    ) -> tuple[ReachedPairs, ReachedPairs]:
+        """Return what nodes of rows lead to by self-loops, and once each what is not visited."""
         loops: list[ReachedPairs] = []
         others: list[ReachedPairs] = []
         for part in chunk_slices(len(nodes), self._rows_at_once(nodes)):
@@ -415,7 +417,10 @@ class EdgeExpansion:
             which, reached, _ = self._walk(nodes[part])(nodes[part])
             owners, stays = rows[part][which], reached == nodes[part][which]
             loops.append((owners[stays], reached[stays]))
-            others.append(distinct_pairs(owners[~stays], reached[~stays], self._width))
+            new = ~visited[owners, reached]
+            others.append(distinct_pairs(owners[new], reached[new], self._width))
+        if len(others) == 1:
+            return loops[0], others[0]
         return _concat_pairs(loops), distinct_pairs(*_concat_pairs(others), self._width)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.query.exact_integers import Weights, exact_product, sum_by_group
+from omnigraph.query.exact_integers import MAX_I64, Weights, exact_product, sum_by_group
 from omnigraph.storage.columns import Positions
 
 OUTER_ROW = "#row"
@@ -63,6 +63,20 @@ class Frame:
         if self.weights is None:
             return np.bincount(positions, minlength=count)
         return sum_by_group(positions, self.weights, count)
+
+    def merged(self) -> Frame:
+        """Return equal rows once, each with the sum of their weights."""
+        keys, bound = np.zeros(self.rows, np.int64), 1
+        for values in self.positions.values():
+            width = int(values.max(initial=NO_ENTITY)) - NO_ENTITY + 1
+            bound *= width
+            if bound > MAX_I64:
+                return self
+            keys = keys * width + (values - NO_ENTITY)
+        _, first, groups = np.unique(keys, return_index=True, return_inverse=True)
+        if len(first) == self.rows:
+            return self
+        return replace(self.take(first), weights=self.sums_by(groups, len(first)))
 
     @classmethod
     def joined(cls, frames: Sequence[Frame]) -> Frame:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph.plan.expressions import ONE_HOP, Direction, EdgePath, FunctionCall, Hops, PropertyRef
 from omnigraph.query.column_cache import TypeTable
+from omnigraph.query.distinct import distinct_values
 from omnigraph.query.expansion import EdgeExpansion
 from omnigraph.query.frame import Frame
 from omnigraph.query.limits import QueryBudget
@@ -95,10 +96,10 @@ class PathSearch:
 
         Distances are measured from the end that has fewer different nodes.
         """
-        counts = [len(np.unique(column)) for column in pairs.T]
+        counts = [len(distinct_values(column)) for column in pairs.T]
         anchor = 0 if counts[0] < counts[1] else 1
         ways = (self.out, self.back) if anchor == 0 else (self.back, self.out)
-        for node in np.unique(pairs[:, anchor]):
+        for node in distinct_values(pairs[:, anchor]):
             places = np.flatnonzero(pairs[:, anchor] == node)
             others = pairs[places, 1 - anchor]
             measured = _DistanceMap(*ways, anchor)
@@ -148,7 +149,7 @@ class _DistanceMap:
 
 def _neighbours_of(expansion: EdgeExpansion, nodes: Positions) -> Positions:
     """Return the different nodes one hop away."""
-    return np.unique(expansion.reach(nodes, ONE_HOP)[1])
+    return distinct_values(expansion.reach(nodes, ONE_HOP)[1])
 
 
 def path_lengths(

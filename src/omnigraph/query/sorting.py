@@ -20,6 +20,7 @@ from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.column_cache import SPARSE_RATIO
 from omnigraph.query.comparison import timestamps_to_integers
+from omnigraph.query.distinct import distinct_values
 from omnigraph.query.expressions import Evaluator
 from omnigraph.query.frame import Frame
 from omnigraph.query.limits import chunk_slices
@@ -176,7 +177,7 @@ def _bucket_bounds(numbers: BucketKeys) -> BucketKeys:
     sample = np.sort(numbers[:: max(1, len(numbers) // (buckets * _SAMPLES_PER_BUCKET))])
     inner = sample[:: max(1, len(sample) // buckets)][:-1]
     # The least number has a bucket of its own, so that there are two unless all are equal.
-    return np.unique(np.append(inner, numbers.min()))
+    return distinct_values(np.append(inner, numbers.min()))
 
 
 def _list_sort_keys(lists: pa.Array) -> pa.Array:
@@ -239,7 +240,7 @@ def sort_rows(
             if (
                 len(ranks) == 1
                 and not keys
-                and len(np.unique(scores[kept])) == np.count_nonzero(kept)
+                and len(distinct_values(scores[kept])) == np.count_nonzero(kept)
             ):
                 order = np.argsort(-scores if call.function.best_is_highest else scores)
                 return order[kept[order]]

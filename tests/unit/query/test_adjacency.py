@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from omnigraph.query import kernels
-from omnigraph.query.adjacency import CsrAdjacency, distinct_pairs
+from omnigraph.query.adjacency import CsrAdjacency
 from omnigraph.query.delta_adjacency import AddedEdges, DeltaAdjacency, PositionMap
+from omnigraph.query.distinct import distinct_pairs
 from omnigraph.storage.lru_cache import LruCache
 
 NODES = 12

@@ -83,6 +83,20 @@ def test_a_count_after_a_filter_counts_what_is_left(graph):
     assert run(graph, body).rows == [{"n": 1}]
 
 
+def test_paths_from_a_chosen_node_are_counted_from_either_end(graph):
+    body = f'{path(9)}  $a9.name = "n007" }} return {{ $a9.name as n, count($a0) as c }}'
+    assert run(
+        graph, f'{path(6)}  $a6.name = "n007" }} return {{ $a6.name as n, count($a0) as c }}'
+    ).rows == [{"n": "n007", "c": NODES**6}]
+    with pytest.raises(QueryLimit) as refused:
+        run(graph, body)
+    assert refused.value.code == "query_count_overflow"
+    kinds = run(
+        graph, f'{path(4)}  $a0.name = "n007" }} return {{ $a4.kind as k, count($a2) as c }}'
+    )
+    assert kinds.rows == [{"k": kind, "c": NODES**4 // 3} for kind in range(3)]
+
+
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [

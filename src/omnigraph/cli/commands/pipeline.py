@@ -77,6 +77,11 @@ def _selection_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+_full_refresh_option = click.option(
+    "--full-refresh", is_flag=True, help="Read incremental sources from the beginning."
+)
+
+
 @click.group()
 def pipeline() -> None:
     """Load data with Spark, as described by a pipeline file."""
@@ -138,13 +143,19 @@ def ls(given: dict[str, Any], selection: dict[str, Any], schema: Path | None) ->
 @_file_options
 @_selection_options
 @click.option("--count", is_flag=True, help="Count rows exactly. This reads all of them.")
-def plan(given: dict[str, Any], selection: dict[str, Any], count: bool) -> None:
+@_full_refresh_option
+def plan(given: dict[str, Any], selection: dict[str, Any], count: bool, full_refresh: bool) -> None:
     """Show what a run would read, create and change. Writes nothing."""
     graph, source = _addressed(**given)
     variables = read_variables(given["pairs"])
     with show_progress("planning", spark.running_tasks):
         pipeline_plan = graph.pipeline.plan(
-            source, variables, count=count, target=given["target"], **selection
+            source,
+            variables,
+            count=count,
+            full_refresh=full_refresh,
+            target=given["target"],
+            **selection,
         )
     if json_requested():
         print_json(pipeline_plan.to_json())
@@ -159,6 +170,7 @@ def plan(given: dict[str, Any], selection: dict[str, Any], count: bool) -> None:
 @actor_option
 @log_format_option
 @click.option("--force", is_flag=True, help="Run even if the same files were loaded before.")
+@_full_refresh_option
 @click.option("--again", is_flag=True, hidden=True, help="Deprecated: use --force.")
 @click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
 def run(
@@ -166,6 +178,7 @@ def run(
     selection: dict[str, Any],
     actor: str | None,
     force: bool,
+    full_refresh: bool,
     again: bool,
     html: Path | None,
     log_format: str,
@@ -176,7 +189,8 @@ def run(
     if again:
         click.echo("--again is deprecated, use --force", err=True)
     graph, source = _addressed(**given, mode="rw", actor=actor)
-    variables, options = read_variables(given["pairs"]), {"target": given["target"], **selection}
+    variables = read_variables(given["pairs"])
+    options = {"target": given["target"], "full_refresh": full_refresh, **selection}
     report = _interruptible(
         lambda progress: graph.pipeline.run(
             source, variables, force=force or again, progress=progress, **options

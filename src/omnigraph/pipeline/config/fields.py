@@ -53,6 +53,7 @@ def _field(name: str, kind: FieldKind, about: str, **more: Any) -> PipelineField
 MODES = ("append", "merge", "overwrite")
 VIOLATIONS = ("fail", "reject")
 SEVERITIES = ("fail", "warn")
+INCREMENTS = ("new",)
 
 _MAPPING = (
     _field(
@@ -236,6 +237,29 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
             "with `csv`: `delimiter`, `quote` and `header`; with `csv` and `json` which files are "
             "listed; otherwise options of the Spark reader",
             example="{delimiter: ;}",
+        ),
+        _field(
+            "incremental",
+            FieldKind.SECTION,
+            "read only what is new since the last run that the branch has",
+            default="everything is read",
+            section="incremental",
+        ),
+    ),
+    "incremental": (
+        _field(
+            "cursor",
+            FieldKind.EXPRESSION,
+            "a value that grows: rows with a greater one than any before are new, and rows "
+            "without one",
+            example="updated_at",
+        ),
+        _field(
+            "files",
+            FieldKind.CHOICE,
+            "with `parquet`, `csv` and `json`: files are new that were not read before, or changed",
+            choices=INCREMENTS,
+            example="new",
         ),
     ),
     "node": _MAPPING,

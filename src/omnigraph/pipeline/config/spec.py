@@ -58,6 +58,14 @@ class PipelineError(DiagnosticError):
     """A pipeline file was refused."""
 
 
+@dataclass(frozen=True, slots=True)
+class IncrementalSpec:
+    """What is new in a source: rows with a greater `cursor`, or else files not read before."""
+
+    cursor: LocatedText | None
+    span: TextSpan
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSpec:
     """Where rows come from; `kind` is the field that says what it is, `given` its value."""
@@ -71,6 +79,7 @@ class SourceSpec:
     table: LocatedText | None = None
     query: LocatedText | None = None
     encoding: LocatedText | None = field(default=None, repr=False)
+    incremental: IncrementalSpec | None = field(default=None, repr=False)
 
 
 EdgeEndpoint: TypeAlias = LocatedText | Mapping[str, tuple[LocatedText, LocatedText]] | None
@@ -334,7 +343,26 @@ def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSect
         table=section.get("table"),
         query=section.get("query"),
         encoding=section.get("encoding"),
+        incremental=_incremental(reader, name, kind, section.get("incremental")),
     )
+
+
+def _incremental(
+    reader: PipelineFileReader, name: LocatedText, kind: str, section: PipelineSection | None
+) -> IncrementalSpec | None:
+    if section is None:
+        return None
+    if ("cursor" in section.values) == ("files" in section.values):
+        message = f"source `{name}`: `incremental` needs exactly one of `cursor` and `files`"
+        reader.report(Code.PIPELINE_CONTRADICTION, message, section.span)
+    elif kind == "ndjson":
+        message = f"source `{name}`: `incremental` is not valid with `ndjson`"
+        reader.report(Code.PIPELINE_CONTRADICTION, message, section.span)
+    elif "files" in section.values and kind not in ("parquet", "csv", "json", ""):
+        message = f"source `{name}`: `files` is valid with `parquet`, `csv` and `json` only"
+        hint = "name the column that grows: `incremental: {cursor: updated_at}`"
+        reader.report(Code.PIPELINE_CONTRADICTION, message, section.places["files"], hint)
+    return IncrementalSpec(section.get("cursor"), section.span)
 
 
 def _check_text(

@@ -67,6 +67,8 @@ class SparkLoadOptions:
     run: PipelineRun | None = None
     check: Callable[[Snapshot], None] | None = None
     """Called with the state that is about to be published; it raises what prevents that."""
+    watermarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """How far the input was read, for the commit that has its rows."""
 
     def __post_init__(self) -> None:
         if self.partial and self.mode is not WriteMode.MERGE:

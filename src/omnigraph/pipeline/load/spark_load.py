@@ -39,6 +39,7 @@ from omnigraph.pipeline.load.staging import VALUE_REJECTS, StagingJob, clear_rej
 from omnigraph.pipeline.runs.recovery import find_published_commit, mark_published
 from omnigraph.pipeline.runs.run import PipelineRun, RunState
 from omnigraph.pipeline.runs.run_lease import RunLease
+from omnigraph.pipeline.runs.watermarks import check_watermarks
 from omnigraph.pipeline.sessions.spark_errors import cancellable_jobs, translate_spark_errors
 from omnigraph.write.load import (
     WriteMode,
@@ -151,6 +152,8 @@ class SparkLoad:
             base = {key: source.entry(key).physical for key in made.types}
             schema = source.head.schema_hash
             known = {"results": results, "files": files, "schema": schema, "base": base}
+            # Recorded with the rows: a resumed run may have opened newer sources.
+            known["watermarks"] = dict(self.options.watermarks)
             work.finish_stage("stage", known)
         staged = read_staged(work.run)
         assert staged is not None, "it was staged just now, or before"
@@ -186,6 +189,7 @@ class SparkLoad:
             is_last = number == PUBLISH_BUDGET or revalidations == MAX_REPREPARES
             if ready is not None:
                 try:
+                    check_watermarks(self.manifest, snapshot, ready.watermarks)
                     self._check(snapshot, ready)
                     return self._published(snapshot, ready)
                 except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
@@ -314,6 +318,7 @@ class SparkLoad:
             known_id=True,
             footprint=Footprint(frozenset(dataset.key for dataset in datasets)),
             permit=self.request.permit,
+            watermarks=work.run.stages["stage"].get("watermarks", {}),
         )
 
     def _outcome(self, commit: Commit, run: PipelineRun) -> SparkLoadResult:

@@ -12,10 +12,12 @@ from omnigraph.pipeline.sources.mapping import MappedType
 from omnigraph.pipeline.sources.prepare import PreparedPipeline, prepare_pipeline
 
 
-def plan_pipeline(manifest: Manifest, pipeline: Pipeline, *, count: bool = False) -> PipelinePlan:
+def plan_pipeline(
+    manifest: Manifest, pipeline: Pipeline, *, count: bool = False, full_refresh: bool = False
+) -> PipelinePlan:
     """Return what a run would do; with `count`, rows are counted after `where` and `dedupe`."""
     snapshot, exists = find_start_snapshot(manifest, pipeline)
-    ready = prepare_pipeline(manifest, pipeline)
+    ready = prepare_pipeline(manifest, pipeline, full_refresh=full_refresh)
     try:
         types = {}
         for mapped in ready.mapped:
@@ -48,6 +50,7 @@ def _source_facts(ready: PreparedPipeline, name: str) -> dict[str, Any]:
         "files": 0 if source is None else source.files,
         "rows": None if source is None else source.rows,
         "broken": 0 if source is None else source.broken,
+        **ready.sources.increments.facts(name),
     }
 
 

@@ -72,6 +72,8 @@ class PipelineExecution:
     progress: ProgressListener | None = None
     declared: str | None = None
     """The name of the pipeline in its cluster."""
+    full_refresh: bool = False
+    """Read incremental sources from the beginning."""
     before: RunReport | None = None
     """The report of the run before it was interrupted."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -124,9 +126,9 @@ def run_pipeline(running: PipelineExecution, *, force: bool = False) -> RunRepor
             "digest": pipeline_digest(pipeline),
             "mode": pipeline.mode,
             "merge_into": pipeline.publish.merge_into,
-            **_choices(pipeline),
+            **_choices(running),
         }
-        key = None if force else run_key(ready)
+        key = None if force or running.full_refresh else run_key(ready)
         runs = RunStore(running.manifest.objects)
         run = runs.begin(pipeline.branch, key=key, about=about)
         with release_run(runs, run):
@@ -135,12 +137,14 @@ def run_pipeline(running: PipelineExecution, *, force: bool = False) -> RunRepor
         ready.sources.close()
 
 
-def _choices(pipeline: Pipeline) -> dict[str, Any]:
+def _choices(running: PipelineExecution) -> dict[str, Any]:
     """Return the target and the selection of a run, for a process that resumes it."""
+    pipeline = running.pipeline
     choices = {
         "target": pipeline.target,
         "select": list(pipeline.select),
         "exclude": list(pipeline.exclude),
+        "full_refresh": running.full_refresh,
     }
     return {name: choice for name, choice in choices.items() if choice}
 
@@ -206,7 +210,9 @@ def _ready(running: PipelineExecution) -> PreparedPipeline:
     with running.stage("start"):
         session(wanted.master, memory=wanted.memory, config=wanted.config)
     with running.stage("extract"):
-        return prepare_pipeline(running.manifest, running.pipeline)
+        return prepare_pipeline(
+            running.manifest, running.pipeline, full_refresh=running.full_refresh
+        )
 
 
 def _run_and_record(
@@ -215,7 +221,7 @@ def _run_and_record(
     """Execute a run and record its outcome."""
     runs = RunStore(running.manifest.objects)
     running.facts["actor"] = running.request(OPERATION, run.branch, None).actor
-    running.facts["sources"] = [_source_facts(source) for source in ready.opened]
+    running.facts["sources"] = [_source_facts(ready, source) for source in ready.opened]
     try:
         with quiet_spark():
             _execute(running, ready, run)
@@ -336,6 +342,7 @@ def _load(
         progress=running.progress,
         run=run,
         check=gate.check if gate.checks else None,
+        watermarks=ready.watermarks,
     )
     inputs = [mapped.input for mapped in ready.mapped]
     return load_frames(running.manifest, request, inputs, options, ready.spark, ready.batches)
@@ -397,11 +404,13 @@ def _delete_merged_branch(
     return {**merged, "branch_deleted": True}
 
 
-def _source_facts(source: SourceFrame) -> dict[str, Any]:
+def _source_facts(ready: PreparedPipeline, source: SourceFrame) -> dict[str, Any]:
+    name = source.spec.name.value
     return {
-        "name": source.spec.name.value,
+        "name": name,
         "kind": source.spec.kind,
         "files": source.files,
         "rows": source.rows,
         "broken": source.broken,
+        **ready.sources.increments.facts(name),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from omnigraph.pipeline.config.document import LocatedText
 from omnigraph.pipeline.config.spec import LISTING_OPTIONS, Pipeline, SourceSpec, referenced_sources
 from omnigraph.pipeline.load.model import FILE, ROW
 from omnigraph.pipeline.sessions.spark_errors import error_summary
+from omnigraph.pipeline.sources.increments import Increments
 from omnigraph.pipeline.sources.text_files import (
     CORRUPT,
     KINDS,
@@ -75,6 +76,7 @@ class SourceFrames:
 
     pipeline: Pipeline
     spark: SparkSession
+    increments: Increments
     files: list[tuple[str, str]] = field(default_factory=list)
     """The inputs that positions refer to: file names, and whether rows or lines are counted."""
     _open: dict[str, SourceFrame | None] = field(default_factory=dict)
@@ -85,13 +87,22 @@ class SourceFrames:
         if name not in self._open:
             spec = self.pipeline.sources[name]
             try:
-                self._open[name] = self._extract(spec)
+                self._open[name] = self._newest(spec, self._extract(spec))
             except (PySparkException, Py4JError, UnreadableInput) as error:
                 self._open[name] = None
                 place = spec.given[0] if spec.given else spec.name
                 why = str(error) if isinstance(error, UnreadableInput) else error_summary(error)
                 self._refuse(spec, place, why)
         return self._open[name]
+
+    def _newest(self, spec: SourceSpec, source: SourceFrame | None) -> SourceFrame | None:
+        """Return a source without the rows that were read before, if it has a cursor."""
+        if source is None or source.is_empty or spec.incremental is None:
+            return source
+        if spec.incremental.cursor is None:
+            return source
+        frame, rows = self.increments.new_rows(spec, source.frame)
+        return replace(source, frame=frame, rows=rows)
 
     def batches(self) -> list[str]:
         """Return the files of graph batches; a pattern without any is reported."""
@@ -168,7 +179,10 @@ class SourceFrames:
     def _parquet(self, spec: SourceSpec) -> SourceFrame:
         paths = [self.pipeline.address(path.value) for path in spec.paths]
         frame = self._reader(spec, spec.kind, _OPTIONS["parquet"]).load(paths)
-        names = [_plain(file) for file in frame.inputFiles()]
+        listed = [_plain(file) for file in frame.inputFiles()]
+        names = self.increments.new_files(spec, paths, _listing(spec), listed)
+        if len(names) < len(listed):
+            frame = frame.where(_path().isin(names) if names else F.lit(False))
         first = self._register_files(names)
         numbers = {name: first + number for number, name in enumerate(names)}
         return SourceFrame(
@@ -183,9 +197,10 @@ class SourceFrames:
     def _text(self, spec: SourceSpec) -> SourceFrame:
         """Read text with the parsers of `load`; Spark only lists the files."""
         paths = [self.pipeline.address(path.value) for path in spec.paths]
-        listing = {name: spec.options[name] for name in LISTING_OPTIONS if name in spec.options}
+        listing = _listing(spec)
         listed = self.spark.read.format("text").options(**listing).load(paths)
         names = [unquote(_plain(file)) for file in listed.inputFiles()]
+        names = self.increments.new_files(spec, paths, listing, names)
         declared = None
         if spec.columns is not None:
             declared = self.spark.createDataFrame([], spec.columns.value).schema
@@ -292,6 +307,11 @@ def text_format(spec: SourceSpec, names: Sequence[str] | None = None) -> TextFor
         encoding=encoding or options.get("encoding", options.get("charset")),
         names=None if names is None else tuple(names),
     )
+
+
+def _listing(spec: SourceSpec) -> dict[str, str]:
+    """Return the options by which Spark lists files."""
+    return {name: spec.options[name] for name in LISTING_OPTIONS if name in spec.options}
 
 
 def _bytes(text: str) -> int:

@@ -9,6 +9,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -17,10 +18,12 @@ from omnigraph.commit.model import Snapshot
 from omnigraph.pipeline.config.resolve import check_types
 from omnigraph.pipeline.config.spec import Pipeline, PipelineError
 from omnigraph.pipeline.runs.start_snapshot import find_start_snapshot
+from omnigraph.pipeline.runs.watermarks import find_watermarks
 from omnigraph.pipeline.sessions.session import session
 from omnigraph.pipeline.sessions.spark_errors import quiet_spark
 from omnigraph.pipeline.sources.extract import SourceFrame, SourceFrames
 from omnigraph.pipeline.sources.guards import prepare_session
+from omnigraph.pipeline.sources.increments import Increments, incremental_names
 from omnigraph.pipeline.sources.mapping import MappedType, RowMapper
 
 
@@ -36,6 +39,11 @@ class PreparedPipeline:
     """Files of graph batches, which are loaded as is."""
 
     @property
+    def watermarks(self) -> dict[str, dict[str, Any]]:
+        """How far incremental sources are read, for the commit of the run."""
+        return self.sources.increments.recorded()
+
+    @property
     def opened(self) -> list[SourceFrame]:
         """The sources that are read, in the order of the file."""
         found = (self.sources.opened(name) for name in self.pipeline.sources)
@@ -47,14 +55,21 @@ class PreparedPipeline:
         return sum(source.broken for source in self.opened)
 
 
-def prepare_pipeline(manifest: Manifest, pipeline: Pipeline) -> PreparedPipeline:
-    """Return a pipeline that is ready; raise PipelineError with all problems."""
+def prepare_pipeline(
+    manifest: Manifest, pipeline: Pipeline, *, full_refresh: bool = False
+) -> PreparedPipeline:
+    """Return a pipeline that is ready; raise PipelineError with all problems.
+
+    With `full_refresh`, incremental sources are read from the beginning.
+    """
     snapshot, _ = find_start_snapshot(manifest, pipeline)
     check_types(pipeline, snapshot.schema.catalog)
     wanted = pipeline.spark
     spark = session(wanted.master, memory=wanted.memory, config=wanted.config)
     prepare_session(spark)
-    sources = SourceFrames(pipeline, spark)
+    marks = find_watermarks(manifest, snapshot, incremental_names(pipeline))
+    increments = Increments(pipeline, spark, marks, full_refresh=full_refresh)
+    sources = SourceFrames(pipeline, spark, increments)
     try:
         with quiet_spark():
             mapped = _map_types(pipeline, sources, snapshot)
@@ -114,6 +129,8 @@ def pipeline_digest(pipeline: Pipeline) -> str:
     for name, source in pipeline.sources.items():
         if source.encoding is not None:
             said += f"\0{name}\0{source.encoding.value}"
+        if source.incremental is not None:
+            said += f"\0{name}\0{source.incremental.cursor}"
     return hashlib.sha256(said.encode()).hexdigest()
 
 
