@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -128,4 +129,4 @@ def settle(graph: Any, verb: str, number: int, actor: str) -> str:
     return "closed"
 
 
-WORK = {"converse": converse, "settle": settle}
+WORK: dict[str, Callable[..., Any]] = {"converse": converse, "settle": settle}

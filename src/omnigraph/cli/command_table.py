@@ -72,10 +72,10 @@ pipeline abort | command | --policy=file --server= --graph= --cluster= --profile
 pipeline init | command | --from=+ --encoding= --out=dir --force --json | Propose a schema and a pipeline file for data.
 pipeline list | command | --server= --graph= --cluster= --profile= --yes --quiet --json | List the pipelines of a cluster.
 pipeline ls | command | path=file --policy=file --as= --server= --graph= --cluster= --profile= --yes --quiet --store= --uri= --set=+ --target= --json --select=+ --exclude=+ --schema=file | List the sources and types of a pipeline, and what each is made from.
-pipeline plan | command | path=file --policy=file --as= --server= --graph= --cluster= --profile= --yes --quiet --store= --uri= --set=+ --target= --json --select=+ --exclude=+ --count | Show what a run would read, create and change.
+pipeline plan | command | path=file --policy=file --as= --server= --graph= --cluster= --profile= --yes --quiet --store= --uri= --set=+ --target= --json --select=+ --exclude=+ --count --full-refresh | Show what a run would read, create and change.
 pipeline report | command | --policy=file --as= --server= --graph= --cluster= --profile= --yes --quiet --store= --uri= run_id= --html=file --json | Show the report of a run, by default of the newest one.
 pipeline resume | command | --policy=file --server= --graph= --cluster= --profile= --yes --quiet --store= --uri= --as= run_id= --file=file --set=+ --html=file --log-format=text,json --json | Resume an interrupted run.
-pipeline run | command | path=file --policy=file --server= --graph= --cluster= --profile= --yes --quiet --store= --uri= --set=+ --target= --json --select=+ --exclude=+ --as= --log-format=text,json --force --html=file | Run a pipeline and publish the loaded data as one commit.
+pipeline run | command | path=file --policy=file --server= --graph= --cluster= --profile= --yes --quiet --store= --uri= --set=+ --target= --json --select=+ --exclude=+ --as= --log-format=text,json --force --full-refresh --html=file | Run a pipeline and publish the loaded data as one commit.
 pipeline status | command | --policy=file --as= --server= --graph= --cluster= --profile= --yes --quiet --store= --uri= run_id= --json | List the runs of a graph, or show one.
 pipeline validate | command | path=file --policy=file --as= --server= --graph= --cluster= --profile= --yes --quiet --store= --uri= --set=+ --target= --json --schema=file | Check a pipeline file without starting Spark.
 pipeline warmup | command | --json | Cache the Java classes of Spark for this user, so that sessions start faster.
