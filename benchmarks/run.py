@@ -21,6 +21,7 @@ import collaborate
 import load
 import reads
 import search
+import social
 import spark
 import start
 import writers
@@ -29,6 +30,7 @@ from load import load_ratios
 from mutation import mutations_of_one_row
 from reads import reads_beside_ladybug
 from search import searches
+from social import social_reads
 from spark import pipeline_ratios
 from start import starts_of_commands
 from storage import branch_of_a_long_history, commits_of_one_row, open_of_100_types
@@ -47,6 +49,7 @@ SCALED: dict[str, tuple[Callable[[float], list[dict[str, object]]], float]] = {
     "pipeline": (pipeline_ratios, spark.SMALL),
     "reads": (reads_beside_ladybug, reads.SMALL),
     "search": (searches, search.SMALL),
+    "social": (social_reads, social.SMALL),
     "start": (lambda _: starts_of_commands(), start.ONCE),
     "writers": (many_writers, writers.SMALL),
 }
@@ -78,6 +81,7 @@ def main() -> None:
             *load_ratios(given.scale or load.SMALL),
             *pipeline_ratios(given.scale or spark.SMALL),
             *reads_beside_ladybug(given.scale or reads.SMALL),
+            *social_reads(given.scale or social.SMALL),
             *searches(search.SMALL),
             *collaborations(collaborate.SMALL),
             *many_writers(given.scale or writers.SMALL),
