@@ -30,6 +30,7 @@ class NaiveProposal:
     source: str
     target: str
     incarnation: int
+    head: int
     state: str = "open"
     reviewers: tuple[str, ...] = ()
     events: int = 1
@@ -126,7 +127,7 @@ class NaiveGraph:
             raise Refused("proposal_empty")
         self._check_unique(source)
         number = len(self.proposals) + 1
-        made = NaiveProposal(number, title, actor, source, "main", branch.incarnation)
+        made = NaiveProposal(number, title, actor, source, "main", branch.incarnation, branch.head)
         self.proposals[number] = made
         self._event(made, "created", actor)
         return number
@@ -165,12 +166,13 @@ class NaiveGraph:
     def review(self, number: int, verdict: str, actor: str) -> None:
         """Review the newest state of the source."""
         proposal = self._known(number)
-        about = (0, 0)
+        source = self.branches.get(proposal.source)
+        incarnation = proposal.incarnation if source is None else source.incarnation
+        about = (proposal.head, incarnation)
         if proposal.state == "open":
-            source = self._source(proposal)
-            about = (source.head, source.incarnation)
-            if verdict != "comment":
-                proposal.verdicts[actor] = (verdict, about)
+            about = (self._source(proposal).head, incarnation)
+        if proposal.state != "merged" and verdict != "comment":
+            proposal.verdicts[actor] = (verdict, about)
         proposal.reviews.append((actor, verdict, about))
         self._event(proposal, "reviewed", actor)
 
@@ -178,6 +180,8 @@ class NaiveGraph:
         """Close a proposal."""
         proposal = self._open(number)
         proposal.state = "closed"
+        source = self.branches.get(proposal.source)
+        proposal.head = proposal.head if source is None else source.head
         id_ = self._event(proposal, "closed", actor)
         if note:
             proposal.comments[id_] = id_
@@ -219,6 +223,7 @@ class NaiveGraph:
         if not self.is_satisfied(proposal):
             raise Refused("review_required")
         self._bring(source, self.branches["main"], actor)
+        proposal.head = source.head
         proposal.state = "merged"
         self._event(proposal, "merged", actor)
 

@@ -622,7 +622,8 @@ def add_review(
 
     def make(latest: ProposalRecord) -> EventDraft:
         verdicts = dict(latest.verdicts)
-        if verdict != Verdict.COMMENT and context.actor is not None and latest.is_open:
+        is_counted = latest.state is not ProposalState.MERGED
+        if verdict != Verdict.COMMENT and context.actor is not None and is_counted:
             verdicts[context.actor] = (verdict, head, lineage or "")
         return context.draft(EventKind.REVIEWED, replace(latest, verdicts=verdicts), payload)
 
