@@ -58,19 +58,19 @@ fuzz-server: $(READY) ## Send a server random requests that its OpenAPI document
 # 30 of them a graph under constant writing. The parts
 # that measure time run alone; a part that fails does not stop the next ones.
 LONG = SOAK_SECONDS=$(SECONDS_) POWER_LOSSES=60 PIPELINE_CASES=all DAMAGES=250 CSV_EXIT_RUNS=40 SOAK_BRANCHES=5000 MERGE_MATRIX=1 \
-  LANE_CASES=all EXAMPLES=40 EFFORT=12
+  LANE_CASES=all STUDIO_STORIES=all EXAMPLES=40 EFFORT=12
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder --durations=25
 
 soak: SECONDS_ = 60
 soak: ui $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a loaded server (SECONDS_=60 each)
 	@failed=; run() { echo "$$*"; env $(LONG) "$$@" || failed="$$failed\n  $$*"; }; \
-	run $(PY) -m pytest -s tests/unit/query/test_time_limits.py tests/unit/query/test_compiling.py; \
+	run $(PY) -m pytest -s tests/unit/query/test_time_limits.py; \
 	run $(PY) -m tests.server.soak --seconds $$((2 * $(SECONDS_))) --out build/soak-server.json; \
 	run $(PY) -m tests.support.maintenance_soak --seconds $$((30 * $(SECONDS_))) --out build/soak-maintenance.json; \
 	run $(PY) -m pytest $(PARALLEL) tests/commit tests/concurrency tests/property \
 	  tests/behaviour/test_merge_matrix.py \
 	  tests/behaviour/test_changes_served.py tests/server/test_any_request.py tests/server/test_any_story.py \
-	  tests/unit/maintain/test_verify_deep.py tests/pipeline $(ARGS); \
+	  tests/unit/maintain/test_verify_deep.py tests/studio tests/pipeline $(ARGS); \
 	run $(PY) -m pytest tests/unit/write/test_csv_exit.py; \
 	if [ -n "$$failed" ]; then printf "failed:$$failed\n" >&2; exit 1; fi
 
@@ -116,7 +116,7 @@ endif
 
 # The stamp is written last, so the next command continues an interrupted set-up. The lock is complete and is installed
 # without resolving (--no-deps): pip before 23.3 ignores the pin of a package that is also required with extras.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml hatch_build.py src/omnigraph/query/kernels.c
 	@if [ "$$(cat $@ 2>/dev/null)" = '$(CURDIR)' ] && $(PY) -m pip --version >/dev/null 2>&1; then \
 	  echo "Bringing $(VENV) up to date."; \
 	else \

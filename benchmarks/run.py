@@ -98,7 +98,6 @@ def main() -> None:
             "click": version("click"),
             "pylance": version("pylance"),
             "ladybug": version("ladybug"),
-            "numba": version("numba"),
             "lancedb": version("lancedb"),
         },
         "results": rows,

@@ -21,6 +21,7 @@ from omnigraph.catalog.migration_steps import WIRE_NAMES as WIRE_NAMES
 from omnigraph.catalog.migration_steps import MigrationStep
 from omnigraph.cli.app import COMMANDS, DEPRECATED_COMMANDS, cli
 from omnigraph.cli.exit_codes import EXIT_CODES
+from omnigraph.cli.shell.session import COMMANDS as SHELL_COMMANDS
 from omnigraph.cli.summaries import describe_commands
 from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCodeRow
 from omnigraph.lang import Code
@@ -174,6 +175,15 @@ def exit_codes() -> str:
     return table(["exit code", "cause", "next step"], rows)
 
 
+def shell_commands() -> str:
+    """Return the table of the dot commands of the shell."""
+    rows = [
+        [f"`{f'{name} {command.usage}'.strip()}`", command.about]
+        for name, command in SHELL_COMMANDS.items()
+    ]
+    return table(["command", "meaning"], rows)
+
+
 def operations(table_: Sequence[AnyOperation] = OPERATIONS) -> str:
     """Return a table of all operations, and a section for each."""
     rows = [
@@ -262,6 +272,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
         errors,
         categories,
         operations,
+        shell_commands,
     )
 }
 

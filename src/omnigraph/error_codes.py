@@ -81,6 +81,7 @@ internal | internal | The server failed; its log has the details under the reque
 timeout_invalid | invalid | A timeout is not a number of seconds from 0 on.
 text_invalid | invalid | A text has an unpaired surrogate and cannot be encoded as UTF-8.
 position_invalid | invalid | A position is outside of its text.
+result_unbound | invalid | A result without a graph, such as an unpickled one, has no drawing.
 not_a_read_query | invalid | A query that reads is needed, and the text is a mutation.
 not_a_node_type | invalid | A node type is needed, and the name is that of an edge type.
 limit_invalid | invalid | A limit or page size is out of range.
@@ -308,6 +309,7 @@ graph_id_duplicate | invalid | Two graphs have the same ID.
 server_unprotected | invalid | The server would listen on a network address without tokens.
 server_missing | invalid | Libraries are not installed: `pip install 'omnigraph[server]'`.
 telemetry_missing | invalid | Libraries are not installed: `pip install 'omnigraph[telemetry]'`.
+notebook_missing | invalid | Libraries are not installed: `pip install 'omnigraph[notebook]'`.
 tokens_missing | invalid | A policy is set without tokens, so callers cannot be identified.
 session_key_invalid | invalid | The key that signs sessions is too short.
 tokens_invalid | invalid | The token file or secret cannot be read.
@@ -359,6 +361,7 @@ analysis_without_edges | invalid | A graph analysis needs at least one edge type
 pipeline_file_unreadable | not_found | The pipeline file cannot be read.
 checks_failed | invalid | Checks of the staged state found what must not become visible.
 pipeline_changed | invalid | The pipeline file or its variables changed since the run began.
+missing_unknown | invalid | Rows have no readable key, so `delete_missing` finds nothing.
 watermark_mismatch | invalid | An incremental source was read for other types or cursors before.
 pipeline_target_unknown | invalid | The pipeline file has no target of that name.
 pipeline_not_applied | not_found | The cluster has no pipeline of that name.

@@ -13,6 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from omnigraph.notebook.problems import error_html
+
 
 class Category(StrEnum):
     """The kind of an error, and therefore how a caller can react."""
@@ -57,6 +59,9 @@ class OmniError(Exception):
             "message": self.message,
             "details": self.details,
         }
+
+    def _repr_html_(self) -> str:
+        return error_html(type(self).__name__, self.to_json())
 
 
 def _restore_error(error_type: type[OmniError], arguments: tuple[Any, ...]) -> OmniError:

@@ -118,6 +118,8 @@ def _complete(line: str, program: str) -> tuple[list[str], set[str]]:
     return done.stdout.split(), set(done.stderr.split())
 
 
+MOST_MODULES = 220
+"""Of all packages; the interpreter alone imports about 40, and click another 100."""
 PROGRAM = "from omnigraph.cli.app import main; main()"
 
 
@@ -149,17 +151,10 @@ def test_help_imports_no_command():
         check=True,
     )
     modules = set(done.stderr.split())
-    ours = {name for name in modules if name.startswith("omnigraph")}
-    assert ours == {
-        "omnigraph",
-        "omnigraph.cli",
-        "omnigraph.cli.app",
-        "omnigraph.cli.command_table",
-        "omnigraph.cli.examples",
-        "omnigraph.cli.options",
-        "omnigraph.cli.summaries",
-        "omnigraph.errors",
-        "omnigraph.version",
-    }
+    ours = {name for name in modules if name.partition(".")[0] == "omnigraph"}
+    below = {name for name in ours if not name.startswith("omnigraph.cli.")}
+    assert below == {"omnigraph", "omnigraph.cli", "omnigraph.errors", "omnigraph.version"}
+    assert not [name for name in ours if name.startswith("omnigraph.cli.commands")]
+    assert len(modules) < MOST_MODULES
     assert not modules & {"pyarrow", "lance", "numpy", "msgspec", "yaml", "json"}
     assert "  query" in done.stdout

@@ -53,7 +53,6 @@ def test_one_argument_written_like_a_name_is_the_name(folder):
     ("arguments", "message"),
     [
         (("./graph", "a", "b"), "unexpected argument 'b'"),
-        (("./graph", "--uri", "graph"), "--uri and the argument GRAPH are mutually exclusive"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(folder, arguments, message):

@@ -135,9 +135,12 @@ def test_words_after_the_language_of_a_block_are_known():
 
 
 def run_omnigraph(command):
-    return omnigraph_said(
-        shlex.split(command, comments=True)[1:], {**os.environ, "NO_COLOR": "1"}, ROOT
-    )
+    words = shlex.split(command, comments=True)[1:]
+    typed = ""
+    if "<" in words:
+        *words, _, path = words
+        typed = (ROOT / path).read_text(encoding="utf-8")
+    return omnigraph_said(words, {**os.environ, "NO_COLOR": "1"}, ROOT, typed)
 
 
 @each_page

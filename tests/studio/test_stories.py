@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support.browser import PATIENCE, visiting
-from tests.support.serving import serving
 from tests.support.studio_graph import HOSTILE, add_hostile, make_harbours
 
 STORED = """
@@ -36,12 +35,10 @@ def graph(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(graph, tmp_path_factory):
+def server(graph, serve, tmp_path_factory):
     folder = tmp_path_factory.mktemp("queries")
     (folder / "q.gq").write_text(STORED)
-    with serving(
-        f"--graph=harbours={graph.uri}", f"--queries={folder}", "--unauthenticated"
-    ) as one:
+    with serve(f"--graph=harbours={graph.uri}", f"--queries={folder}", "--unauthenticated") as one:
         yield one
 
 
@@ -268,11 +265,11 @@ def test_axe_finds_nothing_serious(browser, server, scheme):
     assert {where: what for where, what in found.items() if what} == {}
 
 
-def test_hostile_text_is_text_everywhere(browser, tmp_path):
+def test_hostile_text_is_text_everywhere(browser, serve, tmp_path):
     graph = make_harbours(tmp_path / "g", ships=4)
     add_hostile(graph)
     with (
-        serving(f"--graph=g={graph.uri}", "--unauthenticated") as server,
+        serve(f"--graph=g={graph.uri}", "--unauthenticated") as server,
         visiting(browser, server.url) as visit,
     ):
         for address in (
@@ -300,13 +297,13 @@ def test_hostile_text_is_text_everywhere(browser, tmp_path):
 
 
 @pytest.fixture
-def guarded(graph, tmp_path):
+def guarded(graph, serve, tmp_path):
     (tmp_path / "policy.yaml").write_text(POLICY)
     tokens = tmp_path / "tokens.json"
     tokens.write_text(json.dumps({"act-ada": "token-ada", "act-bob": "token-bob"}))
     environment = {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(tokens)}
     words = (f"--graph=harbours={graph.uri}", f"--policy={tmp_path / 'policy.yaml'}")
-    with serving(*words, environment=environment) as server:
+    with serve(*words, environment=environment) as server:
         yield server
 
 
@@ -353,10 +350,10 @@ def test_the_policy_that_permits_only_own_files_is_sent(server):
         assert not re.search(r"<script(?![^>]*\bsrc=)", text)
 
 
-def test_a_large_result_and_a_large_graph_stay_quick(browser, tmp_path):
+def test_a_large_result_and_a_large_graph_stay_quick(browser, serve, tmp_path):
     graph = make_harbours(tmp_path / "g", ships=3000)
     with (
-        serving(f"--graph=g={graph.uri}", "--unauthenticated") as server,
+        serve(f"--graph=g={graph.uri}", "--unauthenticated") as server,
         visiting(browser, server.url) as visit,
     ):
         page = visit.page

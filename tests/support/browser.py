@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Playwright, sync_playwright
 
 from omnigraph.server.studio_files import BUILT
 
@@ -64,6 +64,10 @@ class Visit:
         """Go to an address behind `#`."""
         self.page.goto(f"{self.url}/#/{address}")
 
+    def note(self, said: ConsoleMessage) -> None:
+        """Keep an error of the console, with the address it is about."""
+        self.faults.append(f"{said.text} {said.location.get('url', '')}".strip())
+
     def check(self) -> None:
         """Fail if a script failed, anything was blocked, or an error was logged."""
         serious = [f for f in self.faults if not any(part in f for part in self.expected)]
@@ -90,9 +94,7 @@ def visiting(browser: Browser, url: str, **options: Any) -> Iterator[Visit]:
     page = context.new_page()
     visit = Visit(page, url)
     page.on("pageerror", lambda error: visit.faults.append(f"script: {error}"))
-    page.on(
-        "console", lambda said: visit.faults.append(said.text) if said.type == "error" else None
-    )
+    page.on("console", lambda said: visit.note(said) if said.type == "error" else None)
     try:
         yield visit
         visit.check()

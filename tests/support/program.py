@@ -25,27 +25,50 @@ class Ran:
     err: str
 
 
-def omnigraph(*arguments: str | Path, cwd: Path = ROOT) -> Ran:
-    """Run the program with its output captured."""
+def omnigraph(*arguments: str | Path, cwd: Path = ROOT, typed: str = "") -> Ran:
+    """Run the program with its output captured; `typed` is its standard input."""
     with TemporaryFile() as out, TemporaryFile() as err:
-        code = _run(arguments, cwd, os.environ, out.fileno(), err.fileno())
+        code = _run(arguments, cwd, os.environ, (out.fileno(), err.fileno()), typed)
         texts = [_content(file.fileno()) for file in (out, err)]
     return Ran(code, *texts)
 
 
-def omnigraph_said(arguments: Sequence[str], env: Mapping[str, str], cwd: Path = ROOT) -> str:
+def omnigraph_with(
+    arguments: Sequence[str], env: Mapping[str, str], cwd: Path, given: str | None = None
+) -> Ran:
+    """Run the program with variables, a folder and, if any, a text on standard input."""
+    with TemporaryFile() as out, TemporaryFile() as err, TemporaryFile() as text:
+        text.write((given or "").encode())
+        text.seek(0)
+        streams = [text.fileno(), out.fileno(), err.fileno()]
+        code = warm().run(list(arguments), cwd, env, streams)
+        texts = [_content(file.fileno()) for file in (out, err)]
+    return Ran(code, *texts)
+
+
+def omnigraph_said(
+    arguments: Sequence[str], env: Mapping[str, str], cwd: Path = ROOT, typed: str = ""
+) -> str:
     """Run the program and return all it said, errors among the rest."""
     with TemporaryFile() as out:
-        _run(arguments, cwd, env, out.fileno(), out.fileno())
+        _run(arguments, cwd, env, (out.fileno(), out.fileno()), typed)
         return _content(out.fileno())
 
 
 def _run(
-    arguments: Sequence[str | Path], cwd: Path, env: Mapping[str, str], out: int, err: int
+    arguments: Sequence[str | Path],
+    cwd: Path,
+    env: Mapping[str, str],
+    outputs: tuple[int, int],
+    typed: str = "",
 ) -> int:
-    with open(os.devnull) as nothing:
-        words = [str(argument) for argument in arguments]
-        return warm().run(words, cwd, env, [nothing.fileno(), out, err])
+    words = [str(argument) for argument in arguments]
+    if not typed:
+        with open(os.devnull) as nothing:
+            return warm().run(words, cwd, env, [nothing.fileno(), *outputs])
+    with TemporaryFile() as given:
+        os.pwrite(given.fileno(), typed.encode(), 0)
+        return warm().run(words, cwd, env, [given.fileno(), *outputs])
 
 
 def _content(file: int) -> str:

@@ -167,3 +167,39 @@ def add_hostile(graph: og.Graph, *, size: int = 1_000_000) -> None:
         {"a": "mallory", "b": HOSTILE, "c": HOSTILE + "x" * size},
         message=HOSTILE,
     )
+
+
+CHECKS = """
+query too_deep() @check("no port is deeper than 30 m") {
+  match { $p: Port  $p.depth >= 30 }
+  return { $p.id as id, $p.name as name, $p.depth as depth }
+}
+query named() @check("every port has a name") {
+  match { $p: Port  $p.name = "" }
+  return { $p.id as id }
+}
+"""
+
+
+def make_proposals(graph: og.Graph) -> None:
+    """Propose what two agents did: the first conflicts with main, a check fails for the second."""
+    first = graph.as_actor("agent-42").proposals.create(
+        "agent/42",
+        into="main",
+        title="Harbours of Norway",
+        description="Depths of the survey of 2026.\n\nSource: Kystverket, edition 10.",
+        reviewers=["act-ada", "act-mia"],
+    )
+    question = graph.as_actor("act-mia").proposals.get(first.number)
+    asked = question.comment("The pilot book says 11.8. Where is it from?", on=("Port", "BGO"))
+    first.comment("From the survey, sheet 4.", thread=asked.thread)
+    deep = graph.as_actor("agent-9").branch("agent/9", create=True)
+    deep.mutate(
+        'query q() { update Port set { depth: 240.0 } where code = "RTM" '
+        'insert Port { code: "NVK", name: "Narvik", country: "Norway", depth: 27.0, pilots: true }'
+        " }",
+        message="Depths of deep sea ports",
+    )
+    graph.as_actor("agent-9").proposals.create(
+        "agent/9", into="main", title="Deep sea ports", reviewers=["act-ada"]
+    )

@@ -23,6 +23,7 @@ from omnigraph.catalog.model import (
 )
 from omnigraph.errors import OmniError
 from omnigraph.lang import Code
+from omnigraph.notebook.results import schema_result_html
 from omnigraph.types import PropertyType
 
 
@@ -359,6 +360,11 @@ class MigrationPlan:
             "step_count": len(self.steps),
             "steps": [step.to_json() for step in self.steps],
         }
+
+    def _repr_html_(self) -> str:
+        return schema_result_html(
+            {**self.to_json(), "descriptions": [step.describe() for step in self.steps]}
+        )
 
 
 class SchemaChangeRefused(OmniError):

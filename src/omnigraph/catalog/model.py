@@ -15,6 +15,7 @@ from omnigraph.errors import Category, OmniError
 from omnigraph.lang.source import NO_SPAN, TextSpan
 from omnigraph.lang.source_writer import plain_number
 from omnigraph.lang.tokens import encode_string
+from omnigraph.notebook.graphs import schema_html
 from omnigraph.types import PropertyType, Scalar
 
 _EXACT_FLOATS = 2**53
@@ -395,6 +396,52 @@ class Catalog:
         """Return the edge types that start or end at a node type, by name."""
         incident = (e for e in self.edges.values() if node_name in (e.src, e.dst))
         return sorted(incident, key=lambda edge: edge.name)
+
+    def _repr_html_(self) -> str:
+        return schema_html(self.describe())
+
+    def describe(self, rows: Mapping[str, int] | None = None) -> list[dict[str, Any]]:
+        """Return nodes and then edges with their properties, as notebooks show them.
+
+        `rows` are numbers of entities by `node:T` and `edge:E`.
+        """
+        counts = rows or {}
+        nodes = [
+            {"kind": "node", **_describe(one), "rows": counts.get(f"node:{name}")}
+            for name, one in sorted(self.nodes.items())
+        ]
+        edges = [
+            {
+                "kind": "edge",
+                **_describe(one),
+                "src": one.src,
+                "dst": one.dst,
+                "rows": counts.get(f"edge:{name}"),
+            }
+            for name, one in sorted(self.edges.items())
+        ]
+        return nodes + edges
+
+
+def _describe(type_: NodeType | EdgeType) -> dict[str, Any]:
+    """Return the name and the properties of a type, its key first, with their constraints."""
+    properties = [
+        {"name": one.name, "type": str(one.type), "rules": _rules(type_, one.name)}
+        for one in sorted(
+            type_.properties.values(), key=lambda p: (p.name not in type_.key, p.name)
+        )
+    ]
+    return {"name": type_.name, "properties": properties}
+
+
+def _rules(type_: NodeType | EdgeType, name: str) -> str:
+    """Return the names of the constraints of a property."""
+    rules = []
+    for one in type_.constraints:
+        columns = (one.property,) if isinstance(one, ValueConstraint) else one.columns
+        if name in columns:
+            rules.append(type(one).__name__.lower())
+    return ", ".join(rules)
 
 
 # ----------------------------------------------------------------------

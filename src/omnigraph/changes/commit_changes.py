@@ -38,6 +38,7 @@ from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.snapshot import apply_scope, apply_scope_to_commit, snapshot_of_commit
 from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import InvalidInput, VersionReclaimed
+from omnigraph.notebook.changes import commit_changes_html
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_CHANGES = 8_192
@@ -235,6 +236,13 @@ class CommitChangesPage:
         """Return the wire form."""
         facts, token = ChangeBlock(self.commit, self.changes).to_json(), self.next_page_token
         return facts if token is None else {**facts, "next_page_token": token}
+
+    def _repr_html_(self) -> str:
+        return commit_changes_html(
+            commit_cause(self.commit),
+            [change.to_json() for change in self.changes],
+            more=self.next_page_token is not None,
+        )
 
 
 def read_commit_page(

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from omnigraph.catalog import TypeKind
-from omnigraph.changes.entity_model import EntityHistory, HistoryEntry, ValueOrigin
+from omnigraph.changes.entity_model import EntityHistory, HistoryEntry, ValueOrigin, ValueOrigins
 from omnigraph.changes.entity_reader import EntityReader, EntityRow, same_entity
 from omnigraph.changes.model import ChangeOp
 from omnigraph.commit.commit_log import newest_first_key
@@ -179,7 +179,7 @@ def read_blame(
     if not walk.follow(snapshot.commit_id, frozenset(keys.values())):
         message = f"{type_.kind} {type_.name} '{id_}' does not exist"
         raise NotFound(message, code="entity_not_found", type=type_.name, id=id_)
-    return {name: walk.origins[key] for name, key in keys.items()}
+    return ValueOrigins({name: walk.origins[key] for name, key in keys.items()})
 
 
 class _BlameWalk:

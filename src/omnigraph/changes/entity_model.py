@@ -9,6 +9,8 @@ from typing import Any
 
 from omnigraph.changes.model import Change
 from omnigraph.commit.model import Commit, CommitId
+from omnigraph.notebook.changes import history_html
+from omnigraph.notebook.results import records_html
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,6 +28,9 @@ class HistoryEntry(Change):
         """Return the wire form."""
         # Called on the base by name: a dataclass with slots is another class than the one here.
         return {"commit": self.commit.to_json(), **Change.to_json(self)}
+
+    def _repr_html_(self) -> str:
+        return history_html([self.to_json()], ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,9 @@ class EntityHistory:
             "changes": [entry.to_json() for entry in self.changes],
             "unknown_before": list(self.unknown_before),
         }
+
+    def _repr_html_(self) -> str:
+        return history_html([entry.to_json() for entry in self.changes], self.unknown_before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +98,14 @@ class ValueOrigin:
             "message": self.message,
             "unknown_before": self.unknown_before,
         }
+
+    def _repr_html_(self) -> str:
+        return records_html("Origin", [self.to_json()])
+
+
+class ValueOrigins(dict[str, ValueOrigin]):
+    """The origins of the values of an entity by property."""
+
+    def _repr_html_(self) -> str:
+        rows = [{"property": name, **origin.to_json()} for name, origin in self.items()]
+        return records_html("Origins of values", rows)

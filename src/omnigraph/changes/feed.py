@@ -32,6 +32,7 @@ from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.snapshot import apply_scope, apply_scope_to_commit, apply_scope_to_schema
 from omnigraph.errors import InvalidInput
+from omnigraph.notebook.display import ReportDisplay
 
 NOW, BEGINNING, AFTER = "now", "beginning", "after:"
 
@@ -56,7 +57,7 @@ class FeedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedPage:
+class FeedPage(ReportDisplay):
     """Some blocks, and how to go on: behind the last one (`cursor`), or within it (`page_token`).
 
     `caught_up` means that the cursor is at the head of the branch.

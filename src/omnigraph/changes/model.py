@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from omnigraph.catalog import AcceptedSchema, TypeKind
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
+from omnigraph.notebook.changes import change_html
 from omnigraph.policy.permissions import ALL_TYPES, TypeScope
 
 
@@ -64,6 +65,9 @@ class Change:
         """Return plain JSON values."""
         facts = {"kind": str(self.kind), "type": self.type, "id": self.id, "op": str(self.op)}
         return facts | self.images_json()
+
+    def _repr_html_(self) -> str:
+        return change_html(self.to_json())
 
     def images_json(self) -> dict[str, Any]:
         """Return the wire form of the images that it has."""

@@ -9,19 +9,30 @@ from keyword import iskeyword
 import click
 
 from omnigraph.cli.examples import add_examples
+from omnigraph.cli.older_lines import translate_line
 from omnigraph.cli.options import (
     accept_global_options,
     global_options,
     policy_option,
     refuse_unused_options,
-    replace_deprecated_name,
 )
 from omnigraph.cli.summaries import summary
 from omnigraph.errors import OmniError
 from omnigraph.version import __version__
 
 COMMAND_GROUPS = {
-    "Data": ("init", "load", "query", "mutate", "explain", "export", "import", "blob"),
+    "Data": (
+        "quickstart",
+        "init",
+        "load",
+        "query",
+        "mutate",
+        "shell",
+        "explain",
+        "export",
+        "import",
+        "blob",
+    ),
     "Branches & history": (
         "branch",
         "merge",
@@ -98,8 +109,8 @@ class _LazyCommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of a command line, resolving deprecated names."""
-        return super().resolve_command(ctx, replace_deprecated_name(args))
+        """Return the command of a command line, translating former ones."""
+        return super().resolve_command(ctx, translate_line(args))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by name; for a shell that completes a line, only a summary of it."""

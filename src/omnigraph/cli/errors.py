@@ -22,7 +22,12 @@ def report_error(error: OmniError) -> None:
     """Print an error on standard error, and with `--json` also as JSON on standard output."""
     if wants_json():
         print_json({"status": "error", "error": error.to_json()})
-    click.echo("\n".join(_error_lines(error)), err=True)
+    click.echo(error_text(error), err=True)
+
+
+def error_text(error: OmniError) -> str:
+    """Return an error as text; click removes the colours where output is not a terminal."""
+    return "\n".join(_error_lines(error))
 
 
 def _error_lines(error: OmniError) -> list[str]:

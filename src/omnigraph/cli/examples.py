@@ -153,6 +153,7 @@ queries validate | --cluster ./cluster
 query | --store ./my-graph --query queries.gq papers --params '{"year": 2024}'
 query | ./my-graph -e 'match { $p: Paper } return { $p.title }'
 query | papers --server production --graph papers --format csv
+quickstart | ./my-project
 recover | ./my-graph --stale-after 15m
 recover | ./my-graph --audit
 repair | ./my-graph
@@ -181,6 +182,8 @@ schema show | ./my-graph --at v1
 serve | --graph papers=./my-graph --bind 127.0.0.1:8080 --unauthenticated
 serve | --cluster ./cluster --workers 4
 serve | --graph papers=./my-graph --no-maintenance
+shell | ./my-graph
+shell | ./my-graph --branch review --read-only < queries.txt
 snapshot | ./my-graph --branch review
 status | ./my-graph
 status | ./my-graph --json

@@ -66,11 +66,15 @@ EXIT_CODES: dict[ExitCode, tuple[str, str]] = {
 
 _BY_CODE = {
     **dict.fromkeys(
-        ("pipeline_changed", "pipeline_target_unknown", "selection_invalid"),
+        (
+            *("pipeline_changed", "pipeline_target_unknown", "selection_invalid"),
+            "watermark_mismatch",
+        ),
         ExitCode.PIPELINE_INVALID,
     ),
     "pipeline_file_unreadable": ExitCode.PIPELINE_INVALID,
     "input_unreadable": ExitCode.DATA_INVALID,
+    "missing_unknown": ExitCode.DATA_INVALID,
     "checks_failed": ExitCode.CHECKS_FAILED,
 }
 _BY_CATEGORY = {

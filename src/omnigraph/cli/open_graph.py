@@ -17,7 +17,15 @@ from typing import Any, cast
 
 import click
 
-from omnigraph.cli.graph_address import AddressOptions, GraphAddress, is_local, resolve_address
+from omnigraph.cli.command_line import given_line
+from omnigraph.cli.graph_address import (
+    STORE_VARIABLE,
+    AddressOptions,
+    GraphAddress,
+    is_address,
+    is_local,
+    resolve_address,
+)
 from omnigraph.cli.options import (
     InvalidUsage,
     actor_and_policy,
@@ -155,7 +163,8 @@ def _stored_graph(
 
 def graph_command(
     *,
-    positional: bool = False,
+    positional: bool = True,
+    optional: str | None = None,
     actor: bool = False,
     lazy: bool = False,
     mode: str = "ro",
@@ -164,12 +173,15 @@ def graph_command(
     """Return a decorator for a command on the addressed graph, which is its first argument.
 
     It takes the options of addresses, `--as` if it records an `actor`, and `--json`, which
-    `print_result` follows. A `lazy` command gets a function that opens the graph instead.
+    `print_result` follows. A `lazy` command gets a function that opens the graph instead. An
+    `optional` argument alone is the graph if it is written like an address.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def run(uri: str | None, store: str | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+        def run(store: str | None, as_json: bool, uri: str | None = None, **options: Any) -> None:  # noqa: ANN401
+            if optional is not None and uri is None and is_address(options[optional] or ""):
+                uri, options[optional] = options[optional], None
             click.get_current_context().meta[JSON_KEY] = as_json
             recorded = options.pop("actor") if actor else None
             opens = GraphOpener(uri, store, mode, recorded, destroys)
@@ -195,6 +207,15 @@ def load_user_config() -> UserConfig:
     return operator
 
 
+def stored_address(uri: str | None, store: str | None) -> str:
+    """Return the address, in storage, of a graph that the command creates or serves."""
+    address = resolve_address(address_options(uri, store), command_words(), load_user_config())
+    if address.kind != "store":
+        message = f"`{command_words()}` works on a graph in storage: pass its address"
+        raise InvalidUsage(message)
+    return address.address
+
+
 def address_options(uri: str | None, store: str | None) -> AddressOptions:
     """Return the options and environment variables that locate the graph."""
     return AddressOptions(
@@ -203,8 +224,15 @@ def address_options(uri: str | None, store: str | None) -> AddressOptions:
         server=option_value("server"),
         cluster=option_value("cluster"),
         graph=option_value("graph"),
-        profile=option_value("profile") or os.environ.get(PROFILE_VARIABLE, "").strip() or None,
+        profile=option_value("profile"),
+        environment_store=_variable(STORE_VARIABLE),
+        environment_profile=_variable(PROFILE_VARIABLE),
+        line=tuple(given_line()),
     )
+
+
+def _variable(name: str) -> str | None:
+    return os.environ.get(name, "").strip() or None
 
 
 def _cluster_graph(scope: GraphAddress) -> tuple[str, Policy | None]:

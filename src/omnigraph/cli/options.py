@@ -22,15 +22,17 @@ class InvalidUsage(click.UsageError):
     exit_code = 1
 
 
-def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
-    """Add the address of a graph, as an argument or `--uri`, and as `--store`."""
+def graph_options(*, positional: bool = True) -> Callable[[_CommandT], _CommandT]:
+    """Add the address of a graph: as the first argument, as `--store`, or by its location.
+
+    A command whose own arguments are of a variable number reads GRAPH from them: it is not
+    `positional`. Others have the argument before theirs, so this decorator is the outer one.
+    """
 
     def decorate(command: _CommandT) -> _CommandT:
         if positional:
-            command = click.argument("uri", required=False)(command)
-        else:
-            command = click.option("--uri", help="Address of the graph.")(command)
-        command = click.option("--store", help="Address of the graph.")(command)
+            command = graph_argument(command)
+        command = store_option(command)
         names = {parameter.name for parameter in getattr(command, "__click_params__", ())}
         command = location_options(command)
         return policy_option(command if "actor" in names else policy_actor_option(command))
@@ -38,6 +40,24 @@ def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
     return decorate
 
 
+def graph_argument(command: _CommandT) -> _CommandT:
+    """Add the argument `[GRAPH]`, passed as `uri`; None if only the other arguments are given."""
+    # With any number of values, it gets what the arguments behind it leave over.
+    return click.argument("uri", nargs=-1, metavar="[GRAPH]", callback=_only_graph)(command)
+
+
+def _only_graph(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> str | None:
+    if len(words) > 1:
+        raise click.UsageError(f"too many arguments: '{words[0]}' is the graph")
+    return words[0] if words else None
+
+
+def store_option(command: _CommandT) -> _CommandT:
+    """Add `--store`, an alternative to the argument GRAPH."""
+    return click.option("--store", "--uri", "store", help=_STORE_HELP)(command)
+
+
+_STORE_HELP = "Address of the graph, instead of the argument GRAPH."
 _LOCATION_HELP = (
     ("server", "NAME|URL", "Server that serves the graph."),
     ("graph", "ID", "ID of the graph on the server or cluster."),
@@ -64,7 +84,7 @@ def location_options(command: _CommandT) -> _CommandT:
 
 def global_options(command: _CommandT) -> _CommandT:
     """Add the options that may precede a command."""
-    store = _stored_option("store", metavar="URI", help="Address of the graph.")
+    store = _stored_option("store", "--store", "--uri", metavar="URI", help="Address of the graph.")
     return store(policy_actor_option(location_options(command)))
 
 
@@ -83,7 +103,7 @@ def accept_global_options(command: click.Command) -> click.Command:
         noting = _store_option(_OPTION_FIELDS.get(name, name))
         is_flag = name not in _OPTION_FIELDS
         option = click.Option(
-            [f"--{name}"],
+            ["--store", "--uri"] if name == "store" else [f"--{name}"],
             is_flag=is_flag,
             default=None,
             expose_value=False,
@@ -115,14 +135,16 @@ _LOCATION_OPTIONS = ("server", "graph", "cluster", "profile", "store")
 _ADDRESS_OPTIONS = (*_LOCATION_OPTIONS, "actor")
 _OPTION_FIELDS = {**{name: name for name in _LOCATION_OPTIONS}, "as": "actor"}
 _UNUSED_OPTIONS = {
-    "init": ("direct", _LOCATION_OPTIONS),
-    "import": ("direct", _LOCATION_OPTIONS),
+    "init": ("direct", ("server", "graph", "cluster")),
+    "import": ("direct", ("server", "graph", "cluster")),
+    "studio": ("direct", ("server", "graph", "cluster")),
     "lint": ("direct", ("actor",)),
-    "embed": ("local", ("server", "graph", "cluster", "profile")),
-    "mcp": ("local", ("server", "cluster", "profile")),
-    "serve": ("local", _LOCATION_OPTIONS),
+    "embed": ("local", ("server", "graph", "cluster")),
+    "mcp": ("local", ("server", "cluster")),
+    "serve": ("local", ("server", "graph", "cluster", "profile")),
     **dict.fromkeys(
-        ("login", "logout", "version", "completion", "fmt", "alias"), ("local", _ADDRESS_OPTIONS)
+        ("login", "logout", "version", "completion", "fmt", "alias", "quickstart"),
+        ("local", _ADDRESS_OPTIONS),
     ),
     "profile": ("local", ("server", "graph", "cluster", "store", "actor")),
     "graphs": ("served", ("graph", "store", "cluster", "actor")),
@@ -253,38 +275,3 @@ def read_duration(text: str | None) -> timedelta | None:
     except ValueError as error:
         raise InvalidInput(str(error), code="duration_invalid") from error
     return duration
-
-
-# ----------------------------------------------------------------------
-# Deprecated command names.
-
-
-_DEPRECATED_NAMES = {
-    ("read",): "query",
-    ("change",): "mutate",
-    ("check",): "lint",
-    ("query", "lint"): "lint",
-    ("query", "check"): "lint",
-}
-"""Deprecated command words and the command that replaces them."""
-
-
-def replace_deprecated_name(words: Sequence[str]) -> list[str]:
-    """Return a command line with deprecated names replaced; print a warning for them."""
-    for older, name in _DEPRECATED_NAMES.items():
-        if tuple(words[: len(older)]) == older and _is_deprecated(older, words):
-            warn_deprecated(" ".join(older), name)
-            return [name, *words[len(older) :]]
-    return list(words)
-
-
-def _is_deprecated(older: tuple[str, ...], words: Sequence[str]) -> bool:
-    """Return whether a name is meant that is deprecated: `check` without a graph is `lint`."""
-    if older != ("check",):
-        return True
-    return any(word.partition("=")[0] in ("--schema", "--query") for word in words)
-
-
-def warn_deprecated(older: str, newer: str) -> None:
-    """Print that a name is deprecated and which name replaces it."""
-    click.echo(f"warning: `{older}` is deprecated; use `{newer}`", err=True)

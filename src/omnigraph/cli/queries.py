@@ -38,15 +38,13 @@ def graph_and_name(command: Callable[..., None]) -> Callable[..., None]:
     """
 
     @wraps(command)
-    def run(arguments: tuple[str, ...], uri: str | None, **options: Any) -> None:  # noqa: ANN401
+    def run(arguments: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401
         if len(arguments) > 2:
             raise click.UsageError(f"unexpected argument '{arguments[2]}'")
         graph, name = (*arguments, None, None)[:2]
         if graph is not None and name is None and _QUERY_NAME.fullmatch(graph):
             graph, name = None, graph
-        if graph is not None and uri is not None:
-            raise click.UsageError("--uri and the argument GRAPH are mutually exclusive")
-        command(uri=graph or uri, name=name, **options)
+        command(uri=graph, name=name, **options)
 
     return click.argument("arguments", nargs=-1, metavar="[GRAPH] [NAME]")(run)
 

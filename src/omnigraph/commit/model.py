@@ -11,6 +11,8 @@ from typing import Any, NewType, TypeAlias
 
 from omnigraph.catalog import AcceptedSchema, AcceptedType, Catalog, IncarnationId, TypeId, TypeKind
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound
+from omnigraph.notebook.graphs import snapshot_html
+from omnigraph.notebook.history import commit_html, refs_html
 from omnigraph.policy.permissions import ALL_TYPES, TypeScope
 from omnigraph.storage.layout import dataset_path
 
@@ -93,6 +95,9 @@ class Commit:
             **({} if self.proposal is None else {"proposal": asdict(self.proposal)}),
             **({"bypassed_protection": True} if self.bypass else {}),
         }
+
+    def _repr_html_(self) -> str:
+        return commit_html(self.to_json())
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Commit:
@@ -249,6 +254,13 @@ class Snapshot:
         assert type_ is not None, "a snapshot lists the types of its schema"
         return type_
 
+    def _repr_html_(self) -> str:
+        return snapshot_html(self.branch, self.commit_id, self.type_facts())
+
+    def type_facts(self) -> list[dict[str, Any]]:
+        """Return its types with properties and numbers of entities, as notebooks show them."""
+        return self.catalog.describe({key: entry.rows for key, entry in self.entries().items()})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
@@ -271,6 +283,9 @@ class Branch:
     origins = _DeprecatedAlias("ancestor_lineages")
     leaving = _DeprecatedAlias("deleting")
 
+    def _repr_html_(self) -> str:
+        return refs_html("Branch", [branch_facts(self)])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
@@ -285,6 +300,30 @@ class Tag:
 
     native = _DeprecatedAlias("lineage_id")
     origins = _DeprecatedAlias("ancestor_lineages")
+
+    def _repr_html_(self) -> str:
+        return refs_html("Tag", [tag_facts(self)])
+
+
+def branch_facts(branch: Branch) -> dict[str, Any]:
+    """Return what notebooks show of a branch."""
+    return {
+        "name": branch.name,
+        "parent": branch.parent,
+        "fork_commit": branch.fork_commit,
+        "actor": branch.actor,
+        "created_at": branch.created_at,
+    }
+
+
+def tag_facts(tag: Tag) -> dict[str, Any]:
+    """Return what notebooks show of a tag."""
+    return {
+        "name": tag.name,
+        "commit": tag.commit_id,
+        "actor": tag.actor,
+        "created_at": tag.created_at,
+    }
 
 
 # --- names of branches and tags ----------------------------------------------------------------

@@ -27,6 +27,7 @@ from omnigraph.embed.embedder import Embedder, ProviderChoice
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.history import Branches, Changes, Commits, Tags
+from omnigraph.graph.listings import CheckResults
 from omnigraph.graph.maintenance import Maintenance
 from omnigraph.graph.proposals import Proposals, Protection
 from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
@@ -46,6 +47,7 @@ from omnigraph.maintain.verify_subprocess import verify_in_subprocess
 from omnigraph.merge.conflict_decisions import parse_decisions
 from omnigraph.merge.merge import cherry_pick, merge, revert
 from omnigraph.merge.model import MergeOptions, MergeResult
+from omnigraph.notebook.display import ReportList
 from omnigraph.pipeline.api import Pipelines
 from omnigraph.policy import Policy, PolicyAction
 from omnigraph.policy.authorization import AccessRights, Authorizer
@@ -307,7 +309,8 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         return QuerySettings(timeout=timeout, memory=memory, actor=self.actor)
 
     def running_queries(self) -> list[RunningQuery]:
-        return RUNNING_QUERIES.list(self.uri, self._context.query_owner())
+        running = RUNNING_QUERIES.list(self.uri, self._context.query_owner())
+        return ReportList("Running queries", running)
 
     def cancel_query(self, id: str) -> None:
         if not RUNNING_QUERIES.cancel(id, self.uri, self._context.query_owner()):
@@ -319,7 +322,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         return self._context.checks
 
     def run_checks(self, *, at: SnapshotRef | None = None) -> list[CheckResult]:
-        return run_checks(self._engine, self.snapshot(at), self._context.checks)
+        return CheckResults(run_checks(self._engine, self.snapshot(at), self._context.checks))
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may see everything a query names, on some branch.
@@ -537,7 +540,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         self._context.check_maintenance("repair")
         if confirm:
             self._context.require_writable()
-        return repair(self._manifest, confirm=confirm)
+        return ReportList("Repair", repair(self._manifest, confirm=confirm))
 
     def recover(self, *, stale_after: timedelta | None = None) -> list[RecoveryAction]:
         """Finish or undo what dead processes left in flight."""

@@ -16,6 +16,7 @@ from omnigraph.commit.model import Branch, Commit, Tag
 from omnigraph.commit.snapshot import SnapshotRef, apply_scope_to_commit, head_snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.graph.context import GraphContext
+from omnigraph.graph.listings import BranchNames, CommitList, TagList
 from omnigraph.graph.protocol import (
     BranchesApi,
     ChangesApi,
@@ -37,7 +38,7 @@ class Branches(BranchesApi[GraphContext, SnapshotRef]):
         return create_branch(self._context.manifest, name, source, actor=actor, permit=permit)
 
     def list(self) -> list[str]:
-        return self._context.known_branches()
+        return BranchNames(self._context.known_branches())
 
     def exists(self, name: str) -> bool:
         """Return whether a branch of this name exists."""
@@ -66,7 +67,7 @@ class Tags(TagsApi[GraphContext, SnapshotRef]):
 
     def list(self) -> list[Tag]:
         self._context.gate.check(PolicyAction.READ)
-        return sorted(self._context.manifest.tags().values(), key=lambda tag: tag.name)
+        return TagList(sorted(self._context.manifest.tags().values(), key=lambda tag: tag.name))
 
     def delete(self, name: str) -> None:
         self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name.strip())
@@ -89,7 +90,9 @@ class Commits(CommitsApi[GraphContext, SnapshotRef]):
         log = CommitLog(self._context.manifest.history_states(state))
         ordered = newest_first(log, snapshot.commit_id)
         selected = (commit for commit in ordered if actor is None or commit.actor == actor)
-        return [apply_scope_to_commit(commit, sight) for commit in islice(selected, limit)]
+        return CommitList(
+            apply_scope_to_commit(commit, sight) for commit in islice(selected, limit)
+        )
 
     def get(self, id: str) -> Commit:
         sight = self._context.gate.check(PolicyAction.READ)

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
+from omnigraph.changes.difference import Difference
 from omnigraph.changes.model import Change, ChangeFilter, parse_change_filter
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.proposal_log import ProposalState
+from omnigraph.graph.listings import CheckRuns, ProposalList
 from omnigraph.graph.part import BranchContext, GraphPart
 from omnigraph.merge.model import MergeResult
+from omnigraph.notebook.results import report_html
+from omnigraph.notebook.reviews import preview_html, proposal_html
 from omnigraph.policy.protection_rules import ProtectionRule, parse_rules
 from omnigraph.review.model import (
     CheckRun,
@@ -41,6 +45,9 @@ class ProposalPreview:
         """Return the wire form."""
         merge = self.merge.to_json()
         return {"merge": merge, "summary": merge["counts"], "schema": self.schema}
+
+    def _repr_html_(self) -> str:
+        return preview_html(self.to_json())
 
 
 class ProposalsApi(GraphPart[_ContextT, _StateT]):
@@ -76,7 +83,7 @@ class ProposalsApi(GraphPart[_ContextT, _StateT]):
 
         `state` is `open`, `merged`, `closed` or `all`. Without a `limit` all are returned.
         """
-        found: list[ProposalSummary] = []
+        found = ProposalList()
         scope = ProposalFilter(state=state, author=author, reviewer=reviewer, target=target)
         token = None
         while True:
@@ -178,6 +185,9 @@ class Proposal:
             f"<Proposal {self.number} {self.state}: {self.title!r}, "
             f"{self.source} into {self.target}>"
         )
+
+    def _repr_html_(self) -> str:
+        return proposal_html(self._details.to_json())
 
     @property
     def number(self) -> int:
@@ -294,9 +304,9 @@ class Proposal:
         kinds: Sequence[str] | None = None,
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
-    ) -> Iterator[Change]:
-        """Yield the entities that it changes, compared with the merge base."""
-        return self._api._diff(self.number, parse_change_filter(kinds, types, ops))
+    ) -> Difference:
+        """Return the entities that it changes, compared with the merge base."""
+        return Difference(self._api._diff(self.number, parse_change_filter(kinds, types, ops)))
 
     def preview(self) -> ProposalPreview:
         """Return what merging it would do: counts, conflicts, violations, schema steps."""
@@ -326,7 +336,7 @@ class Proposal:
 
     def run_checks(self) -> tuple[CheckRun, ...]:
         """Run the checks on the state that merging it now would make."""
-        runs = tuple(self._api._run_checks(self.number))
+        runs = CheckRuns(self._api._run_checks(self.number))
         self.refresh()
         return runs
 
@@ -412,3 +422,6 @@ class ProtectionApi(GraphPart[_ContextT, _StateT]):
 
     @abstractmethod
     def _write(self, rules: tuple[ProtectionRule, ...]) -> None: ...
+
+    def _repr_html_(self) -> str:
+        return report_html("Protection", self.to_json())

@@ -10,12 +10,13 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, overload
 
 from omnigraph.catalog import Catalog, MigrationPlan
 from omnigraph.changes.baseline import Baseline
 from omnigraph.changes.commit_changes import CommitChangesPage, Limits
+from omnigraph.changes.difference import Difference
 from omnigraph.changes.entity_model import EntityHistory, ValueOrigin
 from omnigraph.changes.feed import FeedPage, FeedRequest
 from omnigraph.changes.model import Change, ChangeFilter, parse_change_filter
@@ -23,12 +24,16 @@ from omnigraph.commit.commit_log import AheadBehind
 from omnigraph.commit.manifest import unknown_branch_error
 from omnigraph.commit.model import Branch, Commit, CommitId, Tag
 from omnigraph.embed.config import VectorsFrom
+from omnigraph.errors import OmniError
 from omnigraph.graph.part import BranchContext, GraphPart
 from omnigraph.graph.proposal_protocol import ProposalsApi, ProtectionApi
 from omnigraph.merge.model import MergeResult
+from omnigraph.notebook.elements import public_uri
+from omnigraph.notebook.graphs import graph_html, schema_html
 from omnigraph.query.checks import CheckResult
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
+from omnigraph.query.graph_view import GraphView
 from omnigraph.query.limits import LOCAL_ENGINE
 from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.result import Result, ResultStream
@@ -96,6 +101,9 @@ class SnapshotProtocol(Protocol):
     @property
     def catalog(self) -> Catalog:
         """Its types."""
+
+    def type_facts(self) -> list[dict[str, Any]]:
+        """Return its types with properties and numbers of entities, as notebooks show them."""
 
 
 class BranchesApi(GraphPart[_ContextT, _StateT]):
@@ -241,6 +249,12 @@ class SchemaApi(GraphPart[_ContextT, _StateT]):
     def catalog(self) -> Catalog:
         """The types of the accepted schema."""
 
+    def __repr__(self) -> str:
+        return f"<Schema of {self._context.current_branch}>"
+
+    def _repr_html_(self) -> str:
+        return schema_html(self.catalog.describe())
+
     @abstractmethod
     def plan(
         self, text: str, *, allow_data_loss: bool = False, at: _StateT | None = None
@@ -342,6 +356,19 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
     def _has_branch(self, name: str) -> bool:
         return name in self.branches.list()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {public_uri(self.uri)} on {self.branch_name}>"
+
+    def _repr_html_(self) -> str:
+        about: dict[str, Any] = {"uri": public_uri(self.uri), "branch": self.branch_name}
+        about |= {"actor": self.actor, "mode": self.mode}
+        try:
+            state = self.snapshot()
+            newest = self.commits.get(state.commit_id).to_json()
+            return graph_html({**about, "types": state.type_facts(), "commit": newest})
+        except OmniError as error:
+            return graph_html({**about, "problem": error.message})
+
     def __enter__(self) -> Self:
         return self
 
@@ -367,12 +394,13 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         kinds: Sequence[str] | None = None,
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
-    ) -> Iterator[Change]:
-        """Yield the entities that differ between two states, nodes first, by type and ID.
+    ) -> Difference:
+        """Return the entities that differ between two states, nodes first, by type and ID.
 
-        `kinds` are `node` and `edge`, `ops` `insert`, `update` and `delete`; by default all.
+        They are read as they are iterated. `kinds` are `node` and `edge`, `ops` `insert`, `update`
+        and `delete`; by default all.
         """
-        return self._diff(a, b, parse_change_filter(kinds, types, ops))
+        return Difference(self._diff(a, b, parse_change_filter(kinds, types, ops)))
 
     @abstractmethod
     def _diff(self, a: _StateT, b: _StateT, scope: ChangeFilter) -> Iterator[Change]: ...
@@ -483,7 +511,19 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         It may take `timeout` seconds, and `memory` bytes for its rows. With `engine="spark"` the
         answer is a Spark data frame, without these limits.
         """
-        return self._query(QueryCall(source, params, name, at, timeout, memory), engine)
+        call = QueryCall(source, params, name, at, timeout, memory)
+        answer = self._query(call, engine)
+        return self._with_graph(answer, call) if isinstance(answer, Result) else answer
+
+    def _with_graph(self, result: Result, call: QueryCall[_StateT]) -> Result:
+        """Return a result that can read the graph of its query."""
+
+        def read(limit: int | None) -> GraphView:
+            # The commit that was read: the branch may have moved.
+            read_state: Any = result.graph_commit_id
+            return self._subgraph(replace(call, at=read_state), limit).view()
+
+        return replace(result, read_graph=read)
 
     @abstractmethod
     def _query(self, call: QueryCall[_StateT], engine: str) -> Any: ...

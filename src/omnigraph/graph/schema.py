@@ -15,6 +15,7 @@ from omnigraph.maintain.indexes import IndexStatus, index_status
 from omnigraph.maintain.optimize import MaintenanceReport, OptimizeOptions, optimize
 from omnigraph.maintain.purge import purge
 from omnigraph.merge.key_changes import check_rewrite
+from omnigraph.notebook.display import ReportList
 from omnigraph.policy import PolicyAction
 from omnigraph.write.request import MAINTENANCE_OPERATION
 from omnigraph.write.schema_migration import (
@@ -83,7 +84,8 @@ class Indexes:
 
     def status(self, at: SnapshotRef | None = None) -> list[IndexStatus]:
         """Return every index the schema declares, and how much of its type it covers."""
-        return index_status(self._context.manifest, self._context.snapshot(at))
+        statuses = index_status(self._context.manifest, self._context.snapshot(at))
+        return ReportList("Indexes", statuses)
 
     def ensure(self, *, branch: str | None = None) -> MaintenanceReport:
         """Build what is missing, as one commit that changes no entity."""

@@ -16,6 +16,7 @@ from typing import Any
 from omnigraph.errors import Category, OmniError
 from omnigraph.lang.codes import Code, Severity
 from omnigraph.lang.source import SourceText, TextSpan
+from omnigraph.notebook.problems import diagnostics_html
 
 MAX_DIAGNOSTICS = 100
 """Diagnostics kept per source; more are not reported."""
@@ -94,6 +95,9 @@ class Diagnostic:
                     "end_column": end.column,
                 }
         return facts
+
+    def _repr_html_(self) -> str:
+        return diagnostics_html([str(self)])
 
 
 def _snippet(source: SourceText, span: TextSpan) -> list[str]:

@@ -28,6 +28,7 @@ from omnigraph.errors import (
 )
 from omnigraph.maintain.export import export_lines
 from omnigraph.maintain.verify import verify
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.storage import ObjectStore
 from omnigraph.storage.layout import BRANCHES, MANIFEST, PROPOSALS, version_hint
 from omnigraph.version import __version__
@@ -42,7 +43,7 @@ _VERSIONS_FOLDER = "_versions/"
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveReport:
+class ArchiveReport(ReportDisplay):
     """The content of an archive."""
 
     path: str

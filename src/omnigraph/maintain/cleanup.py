@@ -41,6 +41,7 @@ from omnigraph.storage.layout import (
     PIPELINE_RUNS,
     POSITIONS,
     PROPOSALS,
+    REMOVED,
     SCRATCH,
     VECTORS,
     checksum_file,
@@ -411,7 +412,7 @@ def _sweep_lineages(manifest: Manifest, before: datetime, lease: CleanupLease | 
 
 def _sweep_pipeline_runs(manifest: Manifest, before: datetime) -> None:
     """Remove temporary files of finished pipeline runs; running ones have newer files."""
-    folders = [f"/{name}/" for name in (POSITIONS, IDS, VECTORS)]
+    folders = [f"/{name}/" for name in (POSITIONS, IDS, VECTORS, REMOVED)]
     files = manifest.objects.list(PIPELINE_RUNS)
     temporary = (info for info in files if any(folder in info.path for folder in folders))
     manifest.objects.delete([info.path for info in temporary if info.modified < before])

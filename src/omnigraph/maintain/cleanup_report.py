@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from omnigraph.notebook.display import ReportDisplay
+
 
 @dataclass(slots=True)
 class DatasetCleanup:
@@ -38,7 +40,7 @@ _WIRE_MEMBERS = (
 
 
 @dataclass(slots=True)
-class CleanupReport:
+class CleanupReport(ReportDisplay):
     """What cleanup did, or would do.
 
     Files that were written, or needed by a head, within the age `floor` are kept. They can be

@@ -11,12 +11,13 @@ from omnigraph.catalog.model import Index, Key, Property, Unique, type_constrain
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.dataset_view import DatasetView
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.storage.index import VECTOR_ROWS, IndexKind
 from omnigraph.types import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexStatus:
+class IndexStatus(ReportDisplay):
     """A required index and the number of rows of its type that it covers."""
 
     type_key: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.commit.model import Commit
+from omnigraph.notebook.display import ReportDisplay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class LineagePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastGoodReport:
+class LastGoodReport(ReportDisplay):
     """The plans of all lineages, main first; `quarantine` holds the files that were set aside."""
 
     lineages: tuple[LineagePlan, ...]

@@ -30,6 +30,7 @@ from omnigraph.commit.staged_commit import (
 from omnigraph.dataset_view import StagedView
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
 from omnigraph.maintain.indexes import required_indexes
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.storage.compaction import (
     compaction_tasks,
     restore_as_latest,
@@ -84,7 +85,7 @@ class DatasetMaintenance:
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenanceReport:
+class MaintenanceReport(ReportDisplay):
     """The result of maintenance; `commit` is None if nothing had to be done."""
 
     datasets: list[DatasetMaintenance]

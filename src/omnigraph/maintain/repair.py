@@ -17,6 +17,7 @@ from omnigraph.commit.model import MAIN
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import OmniError
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.storage.compaction import restore_as_latest
 from omnigraph.storage.layout import same_files
 
@@ -30,7 +31,7 @@ class RepairAction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetRepair:
+class DatasetRepair(ReportDisplay):
     """Whether the latest version of a dataset is that of main, and the action taken."""
 
     type_key: str

@@ -12,6 +12,7 @@ from omnigraph.commit.model import Snapshot
 from omnigraph.maintain.due import TypeCounts, count_type
 from omnigraph.maintain.maintainer_lock import MaintainerInfo, read_maintainer
 from omnigraph.maintain.retention import Retention, read_retention
+from omnigraph.notebook.display import ReportDisplay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class TypeStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphStatus:
+class GraphStatus(ReportDisplay):
     """The status of one branch of a graph, of all its files, and of its maintainer."""
 
     branch: str

@@ -29,6 +29,7 @@ from omnigraph.commit.proposal_log import ProposalLog, find_event_problems
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.maintain.damaged_files import DamagedFile
 from omnigraph.maintain.recorded_checksums import RecordedChecksums
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.storage.checksums import clear_checked_files
 from omnigraph.storage.layout import referenced_files, version_file
 from omnigraph.storage.object_store import ObjectStore
@@ -46,7 +47,7 @@ class IntegrityProblem:
 
 
 @dataclass(slots=True)
-class VerifyReport:
+class VerifyReport(ReportDisplay):
     """The result of `verify`."""
 
     branches: int = 0

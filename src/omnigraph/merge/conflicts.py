@@ -12,6 +12,8 @@ from omnigraph.catalog import TypeKind
 from omnigraph.changes.model import EntityImage
 from omnigraph.errors import Category, OmniError
 from omnigraph.merge.conflict_rules import MergeVerdict
+from omnigraph.notebook.changes import conflict_blocks
+from omnigraph.notebook.style import document
 from omnigraph.write.violations import Violation, ViolationRule
 
 _MAX_SHOWN = 3
@@ -79,6 +81,9 @@ class Conflict:
         if self.properties:
             facts["properties"] = list(self.properties)
         return facts
+
+    def _repr_html_(self) -> str:
+        return document(*conflict_blocks([self.to_json()]))
 
 
 def describe_divergence(verdict: MergeVerdict, id_: str) -> tuple[ConflictKind, str]:

@@ -10,6 +10,7 @@ from typing import Any
 from omnigraph.commit.model import Commit, Counts
 from omnigraph.merge.conflict_decisions import ConflictDecisions
 from omnigraph.merge.conflicts import Conflict
+from omnigraph.notebook.reviews import merge_html
 from omnigraph.write.transaction import StagedInspector
 
 
@@ -55,6 +56,9 @@ class MergeResult:
         if self.branch_delete_error is not None:
             facts["branch_delete_error"] = self.branch_delete_error
         return facts
+
+    def _repr_html_(self) -> str:
+        return merge_html(self.to_json())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import Any
 import omnigraph.pipeline as spark
 from omnigraph.catalog import Catalog
 from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.notebook.display import ReportList
 from omnigraph.pipeline.config.resolve import check_types
 from omnigraph.pipeline.config.selection import PipelineLineage, pipeline_lineage, select_part
 from omnigraph.pipeline.config.source_check import check_pipeline
@@ -132,7 +133,7 @@ class Pipelines:
 
     def status(self) -> list[PipelineRun]:
         """Return all runs, the newest first."""
-        return RunStore(self._manifest.objects).list()[::-1]
+        return ReportList("Pipeline runs", RunStore(self._manifest.objects).list()[::-1])
 
     def resume(
         self,

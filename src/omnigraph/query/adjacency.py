@@ -10,12 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.query import kernels
+from omnigraph.query.kernel_library import Numbers
 from omnigraph.storage.columns import Positions
 
-NUMPY_SORT_MAX_EDGES = 200_000
-"""Edges that are sorted before a kernel would be there."""
-NUMPY_SORTED_EDGES_PER_SECOND = 5_000_000
-"""Edges that are sorted in a second without a kernel; waiting for one is not worth more."""
 EdgeTuples: TypeAlias = tuple[Positions, Positions, Positions]
 """For each edge followed: which of the given nodes it leaves, the node it leads to, itself."""
 
@@ -37,20 +34,24 @@ class CsrAdjacency:
     """Whether it is known that there are no parallel edges."""
 
     @classmethod
-    def build(cls, here: Positions, there: Positions, sizes: tuple[int, int]) -> CsrAdjacency:
-        """Group edges, given by the positions of both their ends."""
+    def build(
+        cls,
+        here: Positions,
+        there: Positions,
+        sizes: tuple[int, int],
+        check: kernels.Check = lambda: None,
+    ) -> CsrAdjacency:
+        """Group edges, given by the positions of both their ends; `check` may end that."""
         count, width = sizes
         narrow = np.int32 if max(width, len(here)) < 2**31 else np.int64
         starts = _group_offsets(here, count)
-        order: kernels.Numbers = np.arange(len(here)).astype(narrow)
-        wait = len(here) / NUMPY_SORTED_EDGES_PER_SECOND
-        if len(here) <= NUMPY_SORT_MAX_EDGES or not kernels.group_by_key.is_ready(
-            here, order, starts, seconds=wait
-        ):
-            order = np.lexsort((there, here))
-        else:
+        order: Numbers = np.arange(len(here)).astype(narrow)
+        if kernels.is_available():
             for keys, begin in ((there, _group_offsets(there, width)), (here, starts.copy())):
-                order = kernels.group_by_key(keys, order, begin)
+                order = kernels.group_by_key(keys, order, begin, check)
+        else:
+            check()
+            order = np.lexsort((there, here))
         return cls(starts, there[order].astype(narrow), order.astype(narrow, copy=False), width)
 
     @property
@@ -59,7 +60,7 @@ class CsrAdjacency:
         return self
 
     @property
-    def arrays(self) -> tuple[Positions, kernels.Numbers]:
+    def arrays(self) -> tuple[Positions, Numbers]:
         """What kernels traverse: where the neighbours of each node start, and all neighbours."""
         return self.starts, self.nodes
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.commit.model import Snapshot
 from omnigraph.dataset_view.version_reader import DatasetView
 from omnigraph.errors import Category, NotFound, OmniError
+from omnigraph.notebook.reviews import checks_html
 from omnigraph.plan import ReadPlan
 from omnigraph.plan.describe import describe_operation
 from omnigraph.plan.expressions import Binding, PropertyRef
@@ -127,6 +128,9 @@ class CheckResult:
             "rows": [dict(row) for row in self.rows],
             "entities": [dict(entity) for entity in self.entities],
         }
+
+    def _repr_html_(self) -> str:
+        return checks_html([self.to_json()])
 
 
 class ChecksFailed(OmniError):

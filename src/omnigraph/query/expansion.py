@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -153,12 +153,10 @@ class EdgeExpansion:
             return other.common(there, self, here)  # neighbours of what repeats are marked once
         one, two = (expansion._arrays()[0].whole.simple for expansion, _ in expansions)
         counts = np.empty(len(here), np.int64)
-        marks = np.zeros(one.width, np.int32)
 
         def count(part: slice) -> None:
-            self._check()
             pairs = one.arrays, here[part], two.arrays, there[part]
-            counts[part] = kernels.count_common_neighbours(*pairs, np.zeros_like(marks))
+            counts[part] = kernels.count_common_neighbours(*pairs, one.width, self._check)
 
         def search(part: slice) -> None:
             self._check()
@@ -166,20 +164,13 @@ class EdgeExpansion:
             hits = two.connects(there[part][rows], nodes)
             counts[part] = np.bincount(rows[hits], minlength=part.stop - part.start)
 
-        if self._compiled(
-            kernels.count_common_neighbours, one.arrays, here, two.arrays, there, marks
-        ):
+        if kernels.is_available():
             run_in_parallel(count, chunk_slices(len(here), _PAIRS_PER_TASK))
             return counts
         size = max(1, self._part * len(here) // max(1, one.edge_count(here)))
         for part in chunk_slices(len(here), size):
             search(part)
         return counts
-
-    def _compiled(self, kernel: kernels.CompiledKernel[..., Any], *args: object) -> bool:
-        """Return whether a kernel can be used; half of the time that is left it is waited for."""
-        left = self.budget.left
-        return kernel.is_ready(*args, seconds=None if left is None else left / 2)
 
     def connects(self, here: Positions, there: Positions, hops: Hops) -> np.ndarray:
         """Return for each row whether the second node is reached from the first."""
@@ -342,10 +333,9 @@ class EdgeExpansion:
     def _search(self, starts: Positions, hops: Hops, *, is_reversed: bool) -> ReachedPairs:
         """Search breadth first from each start, a few at a time."""
         is_plain = self.direction is not Direction.BOTH and (not is_reversed or hops.minimum == 1)
-        if len(starts) >= KERNEL_MIN_STARTS and is_plain and self._uses_arrays(starts):
-            pairs = self._search_all(starts, hops)
-            if pairs is not None:
-                return pairs
+        is_kernel = kernels.is_available() and len(starts) >= KERNEL_MIN_STARTS
+        if is_kernel and is_plain and self._uses_arrays(starts):
+            return self._search_all(starts, hops)
         at_once = max(1, _VISITED_BYTES // max(self._width, 1))
         return _concat_pairs(
             [
@@ -354,27 +344,17 @@ class EdgeExpansion:
             ]
         )
 
-    def _search_all(self, starts: Positions, hops: Hops) -> ReachedPairs | None:
-        """Search from each start through arrays, until the clock or memory says no.
-
-        None is returned while the kernel that does it is being compiled.
-        """
+    def _search_all(self, starts: Positions, hops: Hops) -> ReachedPairs:
+        """Search from each start through arrays, until the clock or memory says no."""
         arrays, bounds = self._arrays()[0].whole.arrays, (hops.minimum, hops.maximum)
-        if not self._compiled(
-            kernels.search_breadth_first, arrays, starts, bounds, np.empty(0, np.int64), 1
-        ):
-            return None
         chunks: list[ReachedPairs] = []
-        done = pairs = 0
-        while done < len(starts):
+        pairs = 0
+        for rows, nodes in kernels.search_breadth_first(
+            arrays, starts, bounds, _MAX_CHUNK_PAIRS, self._check
+        ):
+            pairs += len(rows)
             self._check(pairs)
-            seen = np.zeros(self._width, np.int64)
-            some = starts[done : done + _MAX_CHUNK_PAIRS]
-            count, rows, nodes = kernels.search_breadth_first(
-                arrays, some, bounds, seen, _MAX_CHUNK_PAIRS
-            )
-            chunks.append((rows + done, nodes))
-            done, pairs = done + count, pairs + len(rows)
+            chunks.append((rows, nodes))
         return _concat_pairs(chunks)
 
     def _search_some(

@@ -9,6 +9,7 @@ from typing import Any
 
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
+from omnigraph.notebook.results import explanation_html
 from omnigraph.plan import ReadPlan
 from omnigraph.plan import operators as op
 from omnigraph.plan.cardinality import Estimator
@@ -93,6 +94,9 @@ class Explanation:
         if self.choices:
             facts["choices"] = [_choice_to_json(choice) for choice in self.choices]
         return facts
+
+    def _repr_html_(self) -> str:
+        return explanation_html(self.to_json())
 
 
 def show_choice(choice: JoinChoice) -> str:

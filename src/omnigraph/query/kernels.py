@@ -1,204 +1,108 @@
-"""Loops over edges that NumPy cannot express, compiled when first used.
+"""Loops over edges of queries, compiled ahead of time.
 
-Compiling needs numba, whose import takes longer than most queries, so nothing here is used for a
-few nodes. The compiled form is kept beside this file, or in the cache of the user. Where a time
-limit leaves no time to compile, callers do the same with NumPy.
+Each has a `check`, called at least every 50 ms or so, which raises where the query is to end. Where
+there is no compiled library, `is_available` is false and callers do the same with NumPy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future
-from functools import cached_property
-from importlib import import_module
-from threading import Lock, Thread
-from typing import Any, Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[np.signedinteger[Any]]
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from omnigraph.query import kernel_library
+from omnigraph.query.kernel_library import KernelLibrary, Numbers, contiguous, edge_arrays
+
+STEP_EDGES = 1_000_000
+"""Edges that are followed between two checks."""
+Check = Callable[[], None]
 
 
-class CompiledKernel(Generic[_P, _R]):
-    """A function that is compiled for each combination of argument types it is called with."""
-
-    def __init__(self, loop: Callable[_P, _R]) -> None:
-        self._loop = loop
-        self._jobs: dict[Any, Future[None]] = {}
-        self._lock, self._making = Lock(), Lock()
-
-    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Run the loop, compiling it first where that was not done yet."""
-        with self._making:
-            dispatcher = self._dispatcher
-        result: _R = dispatcher(*args, **kwargs)
-        return result
-
-    def is_ready(self, *args: Any, seconds: float | None) -> bool:  # noqa: ANN401 - as it is called
-        """Return whether the loop is compiled for such arguments, after waiting some seconds.
-
-        It is compiled in a thread of its own, which goes on when the time to wait is over.
-        """
-        kind = _argument_type(args)
-        with self._lock:
-            job = self._jobs.get(kind)
-            if job is None:
-                job = self._jobs[kind] = self._started(tuple(map(_sample_argument, args)))
-        try:
-            job.result(seconds)
-        except TimeoutError:
-            return False
-        return True
-
-    def _started(self, examples: tuple[Any, ...]) -> Future[None]:
-        job: Future[None] = Future()
-
-        def compile_loop() -> None:
-            try:
-                types = tuple(map(import_module("numba").typeof, examples))
-                with self._making:
-                    dispatcher = self._dispatcher
-                dispatcher.compile(types)
-            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
-                job.set_exception(error)
-            else:
-                job.set_result(None)
-
-        Thread(target=compile_loop, name=f"compile {self._loop.__name__}").start()
-        return job
-
-    @cached_property
-    def _dispatcher(self) -> Any:  # noqa: ANN401 - of numba
-        compiler = import_module("numba").njit
-        try:
-            return compiler(cache=True, nogil=True)(self._loop)
-        except RuntimeError:  # there is no place to keep it
-            return compiler(nogil=True)(self._loop)
+def is_available() -> bool:
+    """Return whether there are compiled kernels."""
+    return kernel_library.LIBRARY is not None
 
 
-def _argument_type(value: Any) -> Any:  # noqa: ANN401 - an argument of a kernel
-    """Return what the compiled form depends on."""
-    if isinstance(value, tuple):
-        return tuple(map(_argument_type, value))
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.flags.writeable
-    return type(value)
+def _library() -> KernelLibrary:
+    assert kernel_library.LIBRARY is not None, "callers ask whether kernels are available"
+    return kernel_library.LIBRARY
 
 
-def _sample_argument(value: Any) -> Any:  # noqa: ANN401 - an argument of a kernel
-    """Return a value of the same type that takes no memory."""
-    if isinstance(value, tuple):
-        return tuple(map(_sample_argument, value))
-    if not isinstance(value, np.ndarray):
-        return value
-    empty = np.empty(0, value.dtype)
-    empty.flags.writeable = value.flags.writeable
-    return empty
-
-
-@CompiledKernel
-def group_by_key(keys: Numbers, order: Numbers, starts: Numbers) -> Numbers:
+def group_by_key(keys: Numbers, order: Numbers, starts: Numbers, check: Check) -> Numbers:
     """Return the members of `order` by their keys, in the same order among equals.
 
     `starts` says where each key begins, and is used up.
     """
-    grouped = np.empty_like(order)
-    for place in range(len(order)):
-        member = order[place]
-        key = keys[member]
-        grouped[starts[key]] = member
-        starts[key] += 1
+    keys, order = contiguous(keys, keys.dtype), contiguous(order, order.dtype)
+    grouped, name = np.empty_like(order), f"group_by_key_k{8 * keys.itemsize}"
+    for begin in range(0, len(order), STEP_EDGES):
+        check()
+        end = min(begin + STEP_EDGES, len(order))
+        _library().run(name, keys, order, starts, grouped, begin, end, nodes=order)
     return grouped
 
 
-@CompiledKernel
 def count_common_neighbours(
     one: tuple[Numbers, Numbers],
     here: Numbers,
     other: tuple[Numbers, Numbers],
     there: Numbers,
-    marks: Numbers,
+    width: int,
+    check: Check,
 ) -> npt.NDArray[np.int64]:
     """Count for each pair the neighbours both have; each node has each neighbour once.
 
-    `marks` has a zero for each neighbour there may be. It is quickest when pairs with the same
-    second member follow each other, whose neighbours are marked once.
+    `width` is how many neighbours there may be. It is quickest when pairs with the same second
+    member follow each other, whose neighbours are marked once.
     """
-    starts, nodes = one
-    other_starts, other_nodes = other
-    counts = np.zeros(len(here), np.int64)
-    mark = 0
-    for row in range(len(here)):
-        if row == 0 or there[row] != there[row - 1]:
-            mark += 1
-            for place in range(other_starts[there[row]], other_starts[there[row] + 1]):
-                marks[other_nodes[place]] = mark
-        count = 0
-        for place in range(starts[here[row]], starts[here[row] + 1]):
-            count += marks[nodes[place]] == mark
-        counts[row] = count
+    (starts, nodes), (other_starts, other_nodes) = edge_arrays(*one), edge_arrays(*other)
+    if nodes.dtype != other_nodes.dtype:
+        nodes, other_nodes = contiguous(nodes, np.int64), contiguous(other_nodes, np.int64)
+    here, there = contiguous(here, np.int64), contiguous(there, np.int64)
+    marks, counts = np.zeros(width, np.int32), np.empty(len(here), np.int64)
+    edges = starts, nodes, here, other_starts, other_nodes, there
+    row = 0
+    while row < len(here):
+        check()
+        row = _library().run(
+            "count_common_neighbours",
+            *edges,
+            marks,
+            counts,
+            len(here),
+            row,
+            STEP_EDGES,
+            nodes=nodes,
+        )
     return counts
 
 
-@CompiledKernel
 def search_breadth_first(
     arrays: tuple[Numbers, Numbers],
     begin: Numbers,
     bounds: tuple[int, int],
-    seen: Numbers,
-    max_nodes: int,
-) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Search breadth first from each start, until more than `max_nodes` nodes are found.
+    most: int,
+    check: Check,
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Search breadth first from each start; yield numbers of starts and nodes they reach.
 
-    It also stops after having looked at many times as many edges, so that the caller can check the
-    clock.
-
-    Returns how many starts were searched from, and pairs of the number of a start and a node.
-    `seen` has a zero for each node. A self-loop leads to its node once, within the bounds, and not
-    on from there.
+    At most `most` pairs are yielded at once. A self-loop leads to its node once, within the bounds,
+    and not on from there.
     """
-    starts, nodes = arrays
-    minimum, maximum = bounds
-    rows, reached = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    queue = np.empty(1024, np.int64)
-    size = done = effort = 0
-    while done < len(begin) and size + effort // 64 <= max_nodes:
-        # A node is marked when it is met, and with one more when it is also returned.
-        mark = 2 * done + 1
-        seen[begin[done]] = mark
-        queue[0] = begin[done]
-        first, last = 0, 1
-        for hop in range(1, maximum + 1):
-            stop = last
-            returned = hop >= minimum
-            for place in range(first, stop):
-                node = queue[place]
-                effort += starts[node + 1] - starts[node]
-                for edge in range(starts[node], starts[node + 1]):
-                    target = nodes[edge]
-                    if target == node:
-                        if not returned or seen[node] == mark + 1:
-                            continue
-                        seen[node] = mark + 1
-                    elif seen[target] >= mark:
-                        continue
-                    else:
-                        seen[target] = mark + returned
-                        if last == len(queue):
-                            queue = np.concatenate((queue, np.empty_like(queue)))
-                        queue[last] = target
-                        last += 1
-                    if returned:
-                        if size == len(rows):
-                            rows = np.concatenate((rows, np.empty_like(rows)))
-                            reached = np.concatenate((reached, np.empty_like(reached)))
-                        rows[size], reached[size] = done, target
-                        size += 1
-            if stop == last:
-                break
-            first = stop
-        done += 1
-    return done, rows[:size], reached[:size]
+    (starts, nodes), begin = edge_arrays(*arrays), contiguous(begin, np.int64)
+    count = len(starts) - 1
+    seen, queue = np.zeros(count, np.int64), np.empty(max(count, 1), np.int64)
+    state = np.zeros(6, np.int64)
+    while state[0] < len(begin):
+        rows, reached = np.empty(most, np.int64), np.empty(most, np.int64)
+        size = 0
+        while size < most and state[0] < len(begin):
+            check()
+            size += _library().run(
+                "search_breadth_first",
+                *(starts, nodes, begin, len(begin), *bounds, seen, queue, state),
+                *(rows[size:], reached[size:], most - size, STEP_EDGES),
+                nodes=nodes,
+            )
+        yield rows[:size], reached[:size]

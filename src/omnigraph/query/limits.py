@@ -232,13 +232,7 @@ def chunk_slices(total: int, size: int) -> Iterator[slice]:
 
 
 def run_in_parallel(work: Callable[[slice], None], parts: Iterator[slice]) -> None:
-    """Do work on parts that have nothing to do with each other; it must let go of the lock.
-
-    The first part is done alone: it compiles what the others then share.
-    """
-    for first in parts:
-        work(first)
-        break
+    """Do work on parts that have nothing to do with each other; it must let go of the lock."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for done in [pool.submit(work, part) for part in parts]:
             done.result()

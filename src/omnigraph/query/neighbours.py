@@ -11,6 +11,7 @@ from omnigraph.catalog import AcceptedType, EdgeType, NodeType, TypeKind
 from omnigraph.commit.model import CommitId, Snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.lang import did_you_mean
+from omnigraph.notebook.results import neighbours_html
 from omnigraph.query.entities import find_types
 from omnigraph.query.result import Result
 from omnigraph.types import Scalar
@@ -84,6 +85,9 @@ class Neighbours:
         """Return the wire form."""
         groups = [group.to_json() for group in self.groups]
         return {"graph_commit_id": self.commit_id, "groups": groups}
+
+    def _repr_html_(self) -> str:
+        return neighbours_html(self.to_json())
 
 
 def display_property(node: NodeType) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from io import BytesIO
@@ -14,6 +14,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph.errors import InvalidInput
+from omnigraph.notebook.results import result_html, stream_html
+from omnigraph.notebook.values import MAX_ROWS
+from omnigraph.query.graph_view import GraphView, ReadGraph
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type, to_json
 
@@ -30,6 +34,32 @@ class Result:
     types: Mapping[str, PropertyType] = field(repr=False)
     graph_commit_id: str
     target: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    read_graph: ReadGraph | None = field(default=None, repr=False, compare=False)
+    """Reads what the pattern of the query matches in the same state."""
+
+    def __repr__(self) -> str:
+        rows, columns = len(self), ", ".join(self.columns)
+        noun = "row" if rows == 1 else "rows"
+        return f"<Result {self.name}: {rows:,} {noun} of {columns}>"
+
+    def _repr_html_(self) -> str:
+        first = replace(self, table=self.table.slice(0, MAX_ROWS))
+        return result_html({**first.to_json(), "row_count": len(self)})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what pickle keeps: all but the connection to the graph."""
+        return {name: self.__dict__[name] for name in _PICKLED}
+
+    def graph(self, *, limit: int | None = None) -> GraphView:
+        """Return a view of the nodes and edges that the pattern of the query matches.
+
+        Notebooks show it: with the packages of `omnigraph[notebook]` on a canvas, otherwise as a
+        drawing. It has at most `limit` nodes, by default and at most 2,000.
+        """
+        if self.read_graph is None:
+            message = "this result is not bound to a graph: use `graph.subgraph(source).view()`"
+            raise InvalidInput(message, code="result_unbound")
+        return self.read_graph(limit)
 
     @property
     def columns(self) -> list[str]:
@@ -157,6 +187,12 @@ class ResultStream:
         with pa.ipc.new_stream(file, reader.schema) as stream:
             for batch in reader:
                 stream.write_batch(batch)
+
+    def _repr_html_(self) -> str:
+        return stream_html(self.name, self.columns, self.row_count)
+
+
+_PICKLED = ("name", "table", "types", "graph_commit_id", "target")
 
 
 def column_types(schema: pa.Schema) -> dict[str, PropertyType]:

@@ -19,6 +19,7 @@ from threading import RLock
 from typing import Any, Protocol
 
 from omnigraph.errors import NotFound
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.query.limits import Cancellation
 
 DIGEST_LENGTH = 16
@@ -29,7 +30,7 @@ _slow_log = logging.getLogger("omnigraph.slow_query")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningQuery:
+class RunningQuery(ReportDisplay):
     """A query or an analysis that runs: never its text, which may contain values."""
 
     id: str

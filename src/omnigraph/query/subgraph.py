@@ -13,9 +13,11 @@ from omnigraph.errors import InvalidInput
 from omnigraph.lang import Code, QueryError, print_queries, read_queries, report_for_text
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.source import Name
+from omnigraph.notebook.results import subgraph_html
 from omnigraph.plan import ReadPlan, compile_query
 from omnigraph.plan.expressions import EntityKind
 from omnigraph.plan.operators import PlanOperator, operator_inputs
+from omnigraph.query.graph_view import GraphView
 from omnigraph.query.neighbours import RunQuery, display_property, short_label
 from omnigraph.types import Scalar
 
@@ -81,6 +83,13 @@ class Subgraph:
             "edges": [edge.to_json() for edge in self.edges],
             "truncated": self.truncated,
         }
+
+    def view(self) -> GraphView:
+        """Return a view for notebooks, which shows it on a canvas where it can."""
+        return GraphView(self.to_json())
+
+    def _repr_html_(self) -> str:
+        return subgraph_html(self.to_json())
 
 
 @dataclass(frozen=True, slots=True)

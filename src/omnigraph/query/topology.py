@@ -242,9 +242,8 @@ def _is_small_and_cached(ends: EdgeTables) -> bool:
 def _adjacencies(ends: EdgeTables, tick: Callable[[], None]) -> tuple[CsrAdjacency, CsrAdjacency]:
     _, src, dst = ends
     here, there = _endpoint_positions(ends, tick)
-    out = CsrAdjacency.build(here, there, (src.rows, dst.rows))
-    tick()
-    return out, CsrAdjacency.build(there, here, (dst.rows, src.rows))
+    out = CsrAdjacency.build(here, there, (src.rows, dst.rows), tick)
+    return out, CsrAdjacency.build(there, here, (dst.rows, src.rows), tick)
 
 
 def _endpoint_positions(ends: EdgeTables, tick: Callable[[], None]) -> tuple[Positions, Positions]:

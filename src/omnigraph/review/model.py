@@ -10,6 +10,7 @@ from typing import Any
 
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.proposal_log import EventKind, ProposalEvent, ProposalState
+from omnigraph.notebook.reviews import checks_html, proposal_html, proposals_html
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -186,6 +187,9 @@ class CheckRun:
         members |= {name: CommitId(facts[f"{name}_id"]) for name in _COMMITS}
         return cls(**members)
 
+    def _repr_html_(self) -> str:
+        return checks_html([self.to_json()])
+
 
 _COMMITS = ("commit", "source_commit", "target_commit")
 
@@ -254,6 +258,9 @@ class ProposalSummary:
             "closed_by": self.closed_by,
             "merge_commit_id": self.merge_commit,
         }
+
+    def _repr_html_(self) -> str:
+        return proposals_html([self.to_json()])
 
 
 def summary_members(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -326,6 +333,9 @@ class ProposalDetails:
             counts=None if counts is None else {k: Counts(**c) for k, c in counts.items()},
             requirements=tuple(Requirement(**one) for one in facts["requirements"]),
         )
+
+    def _repr_html_(self) -> str:
+        return proposal_html(self.to_json())
 
 
 @dataclass(frozen=True, slots=True)

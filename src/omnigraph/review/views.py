@@ -19,6 +19,7 @@ from omnigraph.commit.protection import WritePermit, rules_for
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.policy.protection_rules import ProtectionRule
 from omnigraph.review.anchors import AnchorView
 from omnigraph.review.model import (
@@ -247,7 +248,7 @@ def _shown_counts(counts: Mapping[str, Any], view: AnchorView) -> dict[str, Coun
 
 
 @dataclass(frozen=True, slots=True)
-class ProposalPage:
+class ProposalPage(ReportDisplay):
     """Some proposals, the greatest number first, and how to continue."""
 
     proposals: tuple[ProposalSummary, ...]
@@ -352,7 +353,7 @@ def _read_token(token: str | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class EventPage:
+class EventPage(ReportDisplay):
     """Some events in order, the cursor that continues after them, and whether there are more."""
 
     events: tuple[ProposalEvent, ...]

@@ -23,6 +23,7 @@ from omnigraph.embed import Embedder, Role
 from omnigraph.embed.provider import Matrix
 from omnigraph.errors import InvalidInput
 from omnigraph.lang import did_you_mean
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.query.entities import find_type
 from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema
 from omnigraph.write.committed_state import CommittedState
@@ -55,7 +56,7 @@ class EmbedOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmbedResult:
+class EmbedResult(ReportDisplay):
     """What was embedded; `skipped` counts vectors for which there is no text, `commit` may be none.
 
     `embedded` counts the vectors that were made, by property.

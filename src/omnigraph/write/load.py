@@ -18,6 +18,7 @@ from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.protection import WritePermit
 from omnigraph.commit.snapshot import apply_scope, head_snapshot
 from omnigraph.errors import InvalidInput, NotFound, OmniError, OutcomeUnknown, SchemaMoved
+from omnigraph.notebook.results import load_html
 from omnigraph.query.entities import find_type
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.coercion import CoercionRules
@@ -112,6 +113,9 @@ class LoadResult:
             "commit": self.commit.to_json() if self.commit is not None else None,
             **({"notes": list(self.notes)} if self.notes else {}),
         }
+
+    def _repr_html_(self) -> str:
+        return load_html(self.to_json())
 
 
 def repeated_load_notes(

@@ -21,6 +21,7 @@ from omnigraph.commit.model import Commit
 from omnigraph.commit.snapshot import apply_scope, head_snapshot
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.notebook.results import mutation_html
 from omnigraph.plan import MutationPlan, bind_parameters, compile_query
 from omnigraph.plan.expressions import (
     Case,
@@ -302,6 +303,9 @@ class MutationResult:
             "actor_id": self.actor,
             "commit": self.commit.to_json() if self.commit is not None else None,
         }
+
+    def _repr_html_(self) -> str:
+        return mutation_html(self.to_json())
 
 
 def run_mutation(

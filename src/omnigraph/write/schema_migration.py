@@ -38,6 +38,7 @@ from omnigraph.commit.staged_commit import (
 from omnigraph.dataset_view import needs_reshaping, reshape_dataset
 from omnigraph.errors import ExpectedVersionMismatch, SchemaMoved
 from omnigraph.lang import Code, Diagnostic, SchemaError, report_for_text
+from omnigraph.notebook.results import schema_result_html
 from omnigraph.storage.layout import dataset_path
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.checks.existing_rows import MigrationRules, check_existing_rows
@@ -88,6 +89,11 @@ class SchemaResult:
             "actor_id": self.actor,
             "commit": self.commit.to_json() if self.commit is not None else None,
         }
+
+    def _repr_html_(self) -> str:
+        return schema_result_html(
+            {**self.to_json(), "descriptions": [step.describe() for step in self.steps]}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

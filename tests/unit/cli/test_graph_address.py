@@ -74,7 +74,7 @@ def test_graph_is_found(given, verb, defaults, expected):
     ("given", "verb", "message"),
     [
         ({}, "query", "no graph given"),
-        ({"uri": "a", "store": "b"}, "query", "a graph address and --store are mutually exclusive"),
+        ({"uri": "a", "store": "b"}, "query", "GRAPH and --store are mutually exclusive"),
         ({"server": "lab", "store": "b"}, "query", "--store and --server are mutually exclusive"),
         ({"uri": "./g", "graph": "g"}, "query", "--graph does not apply"),
         ({"profile": "mine", "graph": "g"}, "query", "--graph does not apply"),
@@ -88,7 +88,7 @@ def test_graph_is_found(given, verb, defaults, expected):
         ({"server": "lab"}, "optimize", "`optimize` is a direct command"),
         ({"server": "lab"}, "index status", "`index status` is a direct command"),
         ({"cluster": "admin"}, "branch list", "--cluster does not apply"),
-        ({"uri": "http://x/graphs/g"}, "query", "pass --server http://x/graphs/g"),
+        ({"uri": "http://x/graphs/g"}, "query", "use `omnigraph --server http://x/graphs/g`"),
     ],
 )
 def test_unclear_address_is_refused(given, verb, message):

@@ -147,14 +147,31 @@ export class GraphClient {
     return `${this.root}/blob?${query}`;
   }
 
+  proposals = (query: Values) => this.get<wire.ProposalList>('/proposals', query);
+  proposal = (number: string) => this.get<wire.Proposal>(proposalPath(number));
+  createProposal = (body: unknown) => this.post<wire.Proposal>('/proposals', body);
+  proposalPreview = (number: string) => this.get<wire.Preview>(`${proposalPath(number)}/preview`);
+  /** Do something about a proposal: `edit`, `close`, `reopen`, `comments`, `reviews`, `checks`, `merge`. */
+  act = <T>(number: string, action: string, body: unknown = {}) => this.post<T>(`${proposalPath(number)}/${action}`, body);
+  proposalEvents = (query: Values) => this.get<wire.ProposalEvents>('/proposal-events', query);
+
   /** Yield the entities that differ between two states as the server finds them. */
   async *diff(from: string, to: string, filter: Record<string, unknown> = {}, signal?: AbortSignal): AsyncGenerator<wire.Change> {
-    const answer = await request('POST', `${this.root}/diff`, { body: { from, to, ...filter }, signal });
-    for await (const line of lines(answer)) {
-      const change = JSON.parse(line) as wire.Change & { error?: string; problem?: { code: string } };
-      if (change.error !== undefined && change.op === undefined) throw new ApiError(500, change.problem?.code ?? 'internal', change.error);
-      yield change;
-    }
+    yield* changes(await request('POST', `${this.root}/diff`, { body: { from, to, ...filter }, signal }));
+  }
+
+  async *proposalDiff(number: string, filter: Values = {}, signal?: AbortSignal): AsyncGenerator<wire.Change> {
+    yield* changes(await request('GET', `${this.root}${proposalPath(number)}/diff`, { query: filter, signal }));
+  }
+}
+
+const proposalPath = (number: string): string => `/proposals/${encodeURIComponent(number)}`;
+
+async function* changes(answer: Response): AsyncGenerator<wire.Change> {
+  for await (const line of lines(answer)) {
+    const change = JSON.parse(line) as wire.Change & { error?: string; problem?: { code: string } };
+    if (change.error !== undefined && change.op === undefined) throw new ApiError(500, change.problem?.code ?? 'internal', change.error);
+    yield change;
   }
 }
 

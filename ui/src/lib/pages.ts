@@ -16,4 +16,5 @@ export const pages: Page[] = [
   { path: 'query', title: 'Query', key: 'q', load: () => import('../pages/Query.svelte') },
   { path: 'history', title: 'History', key: 'h', load: () => import('../pages/History.svelte') },
   { path: 'compare', title: 'Compare', key: 'c', load: () => import('../pages/Compare.svelte') },
+  { path: 'proposals', title: 'Proposals', key: 'p', load: () => import('../pages/Proposals.svelte') },
 ];

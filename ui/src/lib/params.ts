@@ -1,4 +1,4 @@
-import type { Param, Properties, Value } from './wire';
+import type { Param, Properties, SchemaProperty, Value } from './wire';
 
 /** Return the values of parameters that people typed; the server checks them. */
 export function readParams(params: Param[], typed: Record<string, string>): Properties {
@@ -21,5 +21,21 @@ function read(kind: string, text: string): Value {
       return text.split(',').map((one) => one.trim());
     }
   }
+  return text;
+}
+
+/** Return a value as a person would type it. */
+export function writeTyped(value: Value | undefined): string {
+  return value === null || value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Return what a person typed as a value of a property; empty is null where that is permitted. */
+export function readTyped(text: string, property: SchemaProperty | undefined): Value {
+  const type = property?.type ?? 'String';
+  if (text === '' && property?.nullable) return null;
+  if (type.startsWith('[') || type.startsWith('Vector')) return read('list', text);
+  if (type === 'Bool') return read('bool', text);
+  if (/^F\d\d$/.test(type)) return read('float', text);
+  if (/^[IU]\d\d$/.test(type)) return Number.isSafeInteger(Number(text)) && text.trim() !== '' ? Number(text) : text;
   return text;
 }

@@ -1,5 +1,6 @@
 /** Tables of the entities of one type: the queries that read them, from what the address says. */
-import type { Properties, SchemaProperty, SchemaType, Value } from './wire';
+import { store } from './store.svelte';
+import type { Image, Properties, SchemaProperty, SchemaType, Value } from './wire';
 
 export interface Filter { property: string; op: string; value: string }
 
@@ -90,4 +91,12 @@ function typed(text: string, type: string): Value {
   if (type === 'Bool') return text === 'true';
   if (/^F\d\d$/.test(type)) return Number(text);
   return text;
+}
+
+/** Return how people call an entity: by the ends of an edge, or by the property that its type displays. */
+export function displayName(kind: string, type: string, id: string, image: Image | undefined): string {
+  if (image?.endpoints) return `${image.endpoints.from} → ${image.endpoints.to}`;
+  const names = [store.type(kind, type)?.display, 'name', 'title', 'label'];
+  const text = names.map((name) => (name ? image?.properties[name] : null)).find((value) => typeof value === 'string' && value !== '');
+  return (text as string | undefined) ?? id;
 }

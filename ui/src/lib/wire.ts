@@ -24,7 +24,7 @@ export interface SchemaModel { graph_branch: string; graph_commit_id: string; ty
 export interface Image { properties: Properties; endpoints?: { from: string; to: string } }
 export interface Change { kind: 'node' | 'edge'; type: string; id: string; op: Op; before?: Image; after?: Image }
 export interface CommitChanges { changes: CommitChange[]; next_page_token?: string | null }
-export interface CommitChange { kind: 'node' | 'edge'; type?: string; type_name?: string; id?: string; entity_id?: string; op: Op; before?: Image; after?: Image }
+export interface CommitChange { kind: 'node' | 'edge'; type: { id: string; name: string }; id: string; op: Op; before?: Image; after?: Image }
 export interface QueryRequest { query: string; name?: string; params?: Properties; branch?: string; snapshot?: string }
 export interface QueryResult { query_name: string; row_count: number; columns?: string[]; rows: Properties[]; graph_commit_id?: string }
 export interface ChangeResult { affected_nodes?: number; affected_edges?: number; commit?: Commit | null; branch?: string }
@@ -44,3 +44,31 @@ export interface EntityHistory { changes: HistoryEntry[]; unknown_before: string
 export interface Origin { graph_commit_id: string | null; actor_id: string | null; created_at: number | null; message: string | null; unknown_before: string | null }
 export interface Blame { values: Record<string, Origin> }
 export interface Subgraph { nodes: { type: string; id: string; label: string | null }[]; edges: { kind: 'edge' | 'undirected' | 'path'; type: string; id: string | null; src: string; dst: string; src_type: string; dst_type: string }[]; truncated: boolean }
+export type ProposalState = 'open' | 'merged' | 'closed';
+export interface ProposalSummary {
+  number: number; title: string; state: ProposalState; author_id: string | null; author_verified: boolean; source: string; target: string;
+  head_commit_id: string | null; base_commit_id: string | null; source_state: 'present' | 'deleted' | 'recreated'; reviewers: string[];
+  approvals: number; changes_requested: number; comment_count: number; unresolved_count: number; checks_state: string;
+  created_at: number; updated_at: number; closed_at: number | null; closed_by: string | null; merge_commit_id: string | null;
+}
+export interface ProposalList { proposals: ProposalSummary[]; counts: Record<ProposalState, number>; next_page_token?: string | null }
+export type Verdict = 'approve' | 'request_changes' | 'comment';
+export interface Review { id: number; actor_id: string | null; verdict: Verdict; body: string; commit_id: string; stale: boolean; stale_reason: string | null; counts: boolean; after_merge: boolean; created_at: number }
+export interface Anchor { kind?: string | null; type: string; id: string | null; property: string | null; outdated?: boolean }
+export interface Comment { id: number; actor_id: string | null; body: string; on: Anchor | null; thread: number; resolved: boolean; after_merge: boolean; created_at: number }
+export interface Finding { row: Properties; entities: { kind: 'node' | 'edge'; type: string; id: string }[] }
+export interface CheckRun { name: string; status: 'passed' | 'warned' | 'failed' | 'error'; severity: string; message: string; count: number; findings: Finding[]; commit_id: string; types: string[]; current: boolean; created_at: number | null }
+export interface Requirement { rule: string; satisfied: boolean; message: string }
+export interface Proposal extends ProposalSummary {
+  description: string; reviews: Review[]; comments: Comment[]; checks: CheckRun[]; summary: Record<string, Counts> | null; requirements: Requirement[]; mergeable: boolean;
+}
+export interface Conflict {
+  entity_kind: 'node' | 'edge' | null; type_name: string | null; entity_id: string | null; kind: string; message: string;
+  base?: Image; source?: Image; target?: Image; properties?: string[];
+}
+export interface SchemaStep { kind: string; [fact: string]: unknown }
+export interface MergeResult { source: string; target: string; outcome: string; commit: Commit | null; counts?: Record<string, Counts>; conflicts?: Conflict[]; branch_deleted?: boolean | null; branch_delete_error?: string | null }
+export interface Preview { merge: MergeResult; summary: Record<string, Counts>; schema: { supported: boolean; steps: SchemaStep[] } | null }
+export interface ProposalEvent { event: number; proposal: number; seq: number; kind: string; actor_id: string | null; verified: boolean; created_at: number; payload: Record<string, unknown> }
+export interface ProposalEvents { events: ProposalEvent[]; cursor: string; caught_up: boolean }
+export interface Decision { type: string; id: string; take?: 'source' | 'target' | Record<string, 'source' | 'target'>; set?: Properties }

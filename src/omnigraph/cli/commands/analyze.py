@@ -65,7 +65,7 @@ def _options(command: _CommandT) -> _CommandT:
             help="Edge type to follow; repeatable.",
         ),
         actor_option,
-        graph_options(positional=True),
+        graph_options(),
     ):
         command = option(command)
     return command

@@ -53,7 +53,7 @@ def _place(selector: dict[str, str]) -> tuple[str, str, str]:
 
 
 @blob.command()
-@graph_options(positional=False)
+@graph_options()
 @_selector
 @_target
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Offset of the first byte.")

@@ -17,7 +17,7 @@ from omnigraph.query.checks import CheckResult
 
 
 @click.command()
-@graph_command(positional=True, lazy=True)
+@graph_command(lazy=True)
 @checks_option
 @click.option("--at", default="main", help="Branch, tag, commit ID or timestamp to check.")
 @click.option(

@@ -91,7 +91,7 @@ def _filters(command: _CommandT) -> _CommandT:
 
 
 @commit.command("list")
-@graph_command(positional=True)
+@graph_command()
 @_filters
 def list_commits(graph: Graph, branch: str, actor: str | None, limit: int | None) -> None:
     """List commits, newest first."""
@@ -105,7 +105,7 @@ def list_commits(graph: Graph, branch: str, actor: str | None, limit: int | None
 
 
 @commit.command("log")
-@graph_command(positional=True)
+@graph_command()
 @_filters
 @click.option("--draw", is_flag=True, help="Draw lines from each commit to its parents.")
 def log(graph: Graph, branch: str, actor: str | None, limit: int | None, draw: bool) -> None:

@@ -11,17 +11,14 @@ import click
 from omnigraph.changes.diff import ChangeTotals, change_json, comparison_json
 from omnigraph.cli.changes import change_filter_options, print_change, stat_lines, summary_text
 from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import has_location, json_option, policy_actor_option, policy_option
-from omnigraph.cli.options import location_options as address_options
+from omnigraph.cli.options import graph_options, json_option
 from omnigraph.cli.output import json_requested, print_result, stream_json
 
 
 @click.command()
-@click.argument("places", nargs=-1, metavar="GRAPH A B")
-@click.option("--store", help="Address of the graph, instead of GRAPH.")
-@address_options
-@policy_actor_option
-@policy_option
+@graph_options()
+@click.argument("old_state", metavar="A")
+@click.argument("new_state", metavar="B")
 @change_filter_options
 @click.option("--stat", is_flag=True, help="Print only the number of changes of each type.")
 @json_option
@@ -29,8 +26,10 @@ from omnigraph.cli.output import json_requested, print_result, stream_json
     "--jsonl", "as_lines", is_flag=True, help="Print one JSON object per line for each change."
 )
 def diff(
-    places: tuple[str, ...],
+    uri: str | None,
     store: str | None,
+    old_state: str,
+    new_state: str,
     scope: dict[str, Any],
     stat: bool,
     as_lines: bool,
@@ -39,9 +38,8 @@ def diff(
 
     A and B are branches, tags, commit IDs or timestamps.
     """
-    uri, a, b = _places(places, store)
     graph, tally = open_addressed_graph(uri, store), ChangeTotals()
-    old, new = graph.snapshot(a), graph.snapshot(b)
+    old, new = graph.snapshot(old_state), graph.snapshot(new_state)
     changes = tally.counting(graph.diff(old, new, **scope))
     if stat:
         deque(changes, maxlen=0)
@@ -57,12 +55,3 @@ def diff(
         for change in changes:
             print_change(change)
         click.echo(summary_text(tally))
-
-
-def _places(places: tuple[str, ...], store: str | None) -> tuple[str | None, str, str]:
-    match places:
-        case (a, b) if store is not None or has_location():
-            return None, a, b
-        case (uri, a, b) if store is None:
-            return uri, a, b
-    raise click.UsageError("pass a graph and two of its states: omnigraph diff GRAPH A B")

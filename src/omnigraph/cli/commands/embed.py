@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.options import actor_option, json_option
+from omnigraph.cli.graph_address import is_address
+from omnigraph.cli.options import actor_option, json_option, store_option
 from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import show_progress
 from omnigraph.embed.embed_spec import (
@@ -31,7 +32,7 @@ _FORMS = (
 
 @click.command()
 @click.argument("graph_and_type", nargs=-1, metavar="[GRAPH TYPE]")
-@click.option("--store", help="Address of the graph, instead of GRAPH.")
+@store_option
 @actor_option
 @click.option(
     "--property",
@@ -88,8 +89,8 @@ def embed(
     if _is_graph_form(context):
         if stale and everything:
             raise click.UsageError("--stale and --all are mutually exclusive")
-        address, type_name = _graph_address(graph_and_type, store)
-        graph = _open_graph(address, actor)
+        address, type_name = _graph_and_type(graph_and_type)
+        graph = _open_graph(address, store, actor)
         with show_progress("embedding") as progress:
             done = graph.embed(
                 type_name,
@@ -148,22 +149,24 @@ def _is_graph_form(context: click.Context) -> bool:
     return bool(graph)
 
 
-def _open_graph(address: str, actor: str | None) -> Any:  # noqa: ANN401 - a Graph
+def _open_graph(address: str | None, store: str | None, actor: str | None) -> Any:  # noqa: ANN401 - a Graph
     # Importing storage takes half a second, and files do not need it.
     return import_module("omnigraph.cli.open_graph").open_addressed_graph(
-        address, None, mode="rw", actor=actor
+        address, store, mode="rw", actor=actor
     )
 
 
-def _graph_address(words: tuple[str, ...], store: str | None) -> tuple[str, str]:
-    address = words if store is None else (store, *words)
-    if len(address) != 2:
-        wrong = ("no graph given", "no type given", "too many arguments")[min(len(address), 2)]
-        raise click.UsageError(
-            f"{wrong}: pass the address of a graph and one type, "
-            "e.g. omnigraph embed ./my-graph Article"
-        )
-    return address[0], address[1]
+def _graph_and_type(words: tuple[str, ...]) -> tuple[str | None, str]:
+    match words:
+        case (address, type_name):
+            return address, type_name
+        case (word,) if not is_address(word):
+            return None, word
+    wrong = "too many arguments" if len(words) > 2 else "no type given"
+    raise click.UsageError(
+        f"{wrong}: pass the address of a graph and one type, "
+        "e.g. omnigraph embed ./my-graph Article"
+    )
 
 
 def _mode(clean: bool, reembed_all: bool, selective: bool) -> EmbedFileMode:

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import click
 
-from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.older_lines import warn_deprecated
+from omnigraph.cli.open_graph import open_addressed_graph, stored_address
 from omnigraph.cli.options import (
     actor_and_policy,
     actor_option,
     engine_option,
     graph_options,
     json_option,
-    warn_deprecated,
+    store_option,
 )
 from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import report_line_counts, show_progress, spark_details
@@ -26,7 +27,7 @@ from omnigraph.query.limits import SPARK_ENGINE
 
 
 @click.command()
-@graph_options(positional=True)
+@graph_options()
 @click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
 @click.option(
     "--type", "types", multiple=True, metavar="T", help="Export only this type; repeatable."
@@ -124,12 +125,14 @@ def _print_export(graph: Graph, folder: str, counts: dict[str, int]) -> None:
 @click.command("import")
 @actor_option
 @click.argument("archive", type=click.Path(path_type=Path))
-@click.argument("uri")
+@click.argument("uri", metavar="[GRAPH]", required=False)
+@store_option
 @json_option
-def import_(actor: str | None, archive: Path, uri: str) -> None:
+def import_(actor: str | None, archive: Path, uri: str | None, store: str | None) -> None:
     """Create a graph from a file written by `export --archive`."""
+    address = stored_address(uri, store)
     who = actor_and_policy(actor)
     with show_progress("importing"):
-        report = import_archive(archive, uri, policy=who.policy, actor=who.actor)
-    text = f"imported {archive} with {_content_text(report)} as {uri}"
-    print_result({"uri": uri, **report.to_json()}, text)
+        report = import_archive(archive, address, policy=who.policy, actor=who.actor)
+    text = f"imported {archive} with {_content_text(report)} as {address}"
+    print_result({"uri": address, **report.to_json()}, text)

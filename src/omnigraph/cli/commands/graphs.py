@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import click
 
@@ -32,7 +33,8 @@ def list_served() -> None:
     """List the graphs of a server."""
     refuse_unused_options(command_words())
     operator = load_user_config()
-    scope = resolve_address(address_options(None, None), command_words(), operator)
+    options = replace(address_options(None, None), environment_store=None)
+    scope = resolve_address(options, command_words(), operator)
     if scope.kind != "server":
         message = f"`{command_words()}` needs a server: pass --server NAME|URL"
         raise InvalidUsage(message)

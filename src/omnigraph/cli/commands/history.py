@@ -10,13 +10,7 @@ import click
 from omnigraph.changes import HistoryEntry, ValueOrigin
 from omnigraph.cli.changes import change_text
 from omnigraph.cli.open_graph import open_addressed_graph
-from omnigraph.cli.options import (
-    has_location,
-    json_option,
-    location_options,
-    policy_actor_option,
-    policy_option,
-)
+from omnigraph.cli.options import graph_options, json_option
 from omnigraph.cli.output import count_text, json_requested, print_json, print_table
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., None])
@@ -28,11 +22,9 @@ def _entity_options(command: _CommandT) -> _CommandT:
     for option in (
         json_option,
         click.option("--at", help="Branch, tag, commit ID or timestamp.  [default: main]"),
-        policy_option,
-        policy_actor_option,
-        location_options,
-        click.option("--store", help="Address of the graph, instead of GRAPH."),
-        click.argument("selector", nargs=-1, metavar="GRAPH TYPE ID"),
+        click.argument("id_", metavar="ID"),
+        click.argument("type_name", metavar="TYPE"),
+        graph_options(),
     ):
         command = option(command)
     return command
@@ -42,14 +34,18 @@ def _entity_options(command: _CommandT) -> _CommandT:
 @_entity_options
 @click.option("--limit", type=click.IntRange(min=0), help="Maximum number of changes.")
 def history(
-    selector: tuple[str, ...], store: str | None, at: str | None, limit: int | None
+    uri: str | None,
+    store: str | None,
+    type_name: str,
+    id_: str,
+    at: str | None,
+    limit: int | None,
 ) -> None:
     """List the commits that changed an entity, newest first.
 
     Merges are followed to the commits of their sources, and renamed types and properties to their
     former names.
     """
-    uri, type_name, id_ = _selected(selector, store, "history")
     found = open_addressed_graph(uri, store).history(type_name, id_, at, limit=limit)
     if json_requested():
         print_json(found.to_json())
@@ -69,9 +65,8 @@ def _entry_row(entry: HistoryEntry) -> Sequence[str]:
 
 @click.command()
 @_entity_options
-def blame(selector: tuple[str, ...], store: str | None, at: str | None) -> None:
+def blame(uri: str | None, store: str | None, type_name: str, id_: str, at: str | None) -> None:
     """Show the commit that last set each property of an entity."""
-    uri, type_name, id_ = _selected(selector, store, "blame")
     origins = open_addressed_graph(uri, store).blame(type_name, id_, at)
     if json_requested():
         print_json({"values": {name: origin.to_json() for name, origin in origins.items()}})
@@ -89,14 +84,3 @@ def _origin_row(origin: ValueOrigin) -> Sequence[str]:
 
 def _one_line(text: str | None) -> str:
     return " ".join((text or "").split())
-
-
-def _selected(
-    selector: tuple[str, ...], store: str | None, command: str
-) -> tuple[str | None, str, str]:
-    match selector:
-        case (type_name, id_) if store is not None or has_location():
-            return None, type_name, id_
-        case (uri, type_name, id_) if store is None:
-            return uri, type_name, id_
-    raise click.UsageError(f"pass a graph and an entity: omnigraph {command} GRAPH TYPE ID")

@@ -22,7 +22,7 @@ def index() -> None:
 
 
 @index.command()
-@graph_command(positional=True)
+@graph_command()
 @click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
 def status(graph: Graph, at: str) -> None:
     """List the indexes declared by the schema and their coverage."""
@@ -38,7 +38,7 @@ def status(graph: Graph, at: str) -> None:
 
 
 @index.command()
-@graph_command(positional=True, actor=True, mode="rw")
+@graph_command(actor=True, mode="rw")
 @click.option("--branch", default="main", help="Branch to index.")
 def build(graph: Graph, branch: str) -> None:
     """Build missing indexes, as one commit that changes no entities."""

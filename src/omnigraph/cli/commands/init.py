@@ -10,7 +10,15 @@ import click
 
 from omnigraph.cli.files import open_catalog
 from omnigraph.cli.inference import infer_inputs, input_options, types_text
-from omnigraph.cli.options import InvalidUsage, actor_and_policy, json_option, option_value
+from omnigraph.cli.open_graph import stored_address
+from omnigraph.cli.options import (
+    InvalidUsage,
+    actor_and_policy,
+    graph_argument,
+    json_option,
+    option_value,
+    store_option,
+)
 from omnigraph.cli.output import json_requested, print_json, print_notes
 from omnigraph.cli.progress import show_progress
 from omnigraph.graph import Graph
@@ -19,7 +27,8 @@ from omnigraph.write.inference import Inference
 
 
 @click.command()
-@click.argument("uri")
+@graph_argument
+@store_option
 @click.option(
     "--schema",
     "schema_path",
@@ -33,7 +42,8 @@ from omnigraph.write.inference import Inference
 )
 @json_option
 def init(
-    uri: str,
+    uri: str | None,
+    store: str | None,
     schema_path: Path | None,
     inputs: tuple[str, ...],
     encoding: str | None,
@@ -48,14 +58,15 @@ def init(
     # --force.
     if (schema_path is None) == (not inputs):
         raise click.UsageError("pass either --schema FILE, or --from FILE to infer a schema")
+    address = stored_address(uri, store)
     if schema_path is not None:
         _, report = open_catalog(schema_path)
-        _print_created(_create(uri, report.source.text))
+        _print_created(_create(address, report.source.text))
         return
     inferred = Inference(infer_inputs(inputs, encoding))
     if not (yes or option_value("yes")):
-        _confirm(uri, inferred)
-    graph = _create(uri, inferred.schema)
+        _confirm(address, inferred)
+    graph = _create(address, inferred.schema)
     with show_progress("loading") as progress:
         result = graph.load(inferred.rows(), mode="append", progress=progress)
     loaded = f"loaded {result.total:,} entities ({types_text(inferred.inferred)})"

@@ -12,7 +12,7 @@ import click
 
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import expand_paths, open_catalog, read_query_report
-from omnigraph.cli.options import has_location, json_option, location_options
+from omnigraph.cli.options import has_location, json_option, location_options, store_option
 from omnigraph.cli.output import count_text, json_requested, print_json
 from omnigraph.lang import Diagnostic, Severity
 from omnigraph.plan import FileLint, QueryLint, lint_queries
@@ -25,7 +25,7 @@ from omnigraph.plan import FileLint, QueryLint, lint_queries
     type=click.Path(path_type=Path),
     help="Schema file (.pg) to check against, instead of a graph.",
 )
-@click.option("--store", help="Address of the graph to check against.")
+@store_option
 @click.option(
     "--query",
     "query_paths",
@@ -43,8 +43,9 @@ def lint(
     rest: tuple[str, ...],
 ) -> None:
     """Check query files against a schema file or a graph; exit 1 on errors."""
-    # Without a schema file, the first argument is the address of a graph.
-    named = schema_path is not None or has_location()
+    # The first argument is the address of a graph, unless there is one, or it is a query file.
+    named = schema_path is not None or store is not None or has_location()
+    named = named or (rest != () and rest[0].endswith(".gq"))
     graphs, files_too = ((), rest) if named else (rest[:1], rest[1:])
     if schema_path is not None and store is not None:
         raise click.UsageError("--schema and --store are mutually exclusive")

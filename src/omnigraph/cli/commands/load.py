@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from omnigraph.cli.older_lines import warn_deprecated
 from omnigraph.cli.open_graph import GraphOpener, graph_command
-from omnigraph.cli.options import durability_option, engine_option, warn_deprecated
+from omnigraph.cli.options import durability_option, engine_option
 from omnigraph.cli.output import print_notes, print_result
 from omnigraph.cli.progress import show_progress, spark_details
 
@@ -18,7 +19,7 @@ MODES = ("append", "merge", "overwrite")
 
 
 @click.command()
-@graph_command(positional=True, actor=True, lazy=True, mode="rw")
+@graph_command(actor=True, lazy=True, mode="rw")
 @click.option(
     "--data",
     "paths",
@@ -134,7 +135,7 @@ def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
 
 
 @click.command(hidden=True)
-@graph_command(positional=True, actor=True, lazy=True, mode="rw")
+@graph_command(actor=True, lazy=True, mode="rw")
 @click.option(
     "--data",
     "path",

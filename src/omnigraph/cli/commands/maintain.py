@@ -19,7 +19,7 @@ _DEFAULTS = MaintainerSettings()
 
 
 @click.command()
-@graph_command(positional=True, actor=True, mode="rw")
+@graph_command(actor=True, mode="rw")
 @click.option("--watch", is_flag=True, help="Go on until stopped (Ctrl-C, SIGTERM).")
 @click.option(
     "--interval",

@@ -15,7 +15,7 @@ from omnigraph.graph import Graph
 
 
 @click.command()
-@graph_command(positional=True, actor=True, mode="rw")
+@graph_command(actor=True, mode="rw")
 @click.option("--branch", default="main", help="Branch to optimize.")
 @engine_option
 def optimize(graph: Graph, branch: str, engine: str) -> None:
@@ -38,7 +38,7 @@ def optimize(graph: Graph, branch: str, engine: str) -> None:
 
 
 @click.command()
-@graph_command(positional=True, lazy=True)
+@graph_command(lazy=True)
 @click.option(
     "--keep", type=click.IntRange(min=0), help="Number of newest commits to keep on each branch."
 )
@@ -73,7 +73,7 @@ def cleanup(
 
 
 @click.command()
-@graph_command(positional=True)
+@graph_command()
 @engine_option
 @click.option("--deep", is_flag=True, help="Compare every file with its checksum, too.")
 def verify(graph: Graph, engine: str, deep: bool) -> None:
@@ -102,7 +102,7 @@ def verify(graph: Graph, engine: str, deep: bool) -> None:
 
 
 @click.command()
-@graph_command(positional=True, actor=True, lazy=True)
+@graph_command(actor=True, lazy=True)
 @click.option("--confirm", is_flag=True, help="Make the repairs; without it only report.")
 @click.option("--force", is_flag=True, help="With --confirm: repair in every case.")
 @click.option(
@@ -134,7 +134,7 @@ def repair(open_graph: GraphOpener, confirm: bool, force: bool, to_last_good: bo
 
 
 @click.command()
-@graph_command(positional=True, lazy=True)
+@graph_command(lazy=True)
 @click.option(
     "--stale-after", help="Treat operations without a heartbeat for this long as dead, e.g. 15m."
 )

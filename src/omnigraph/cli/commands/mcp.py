@@ -15,15 +15,17 @@ from omnigraph.cli.commands.serve import (
     served_content_options,
     served_graph_option,
 )
-from omnigraph.cli.options import actor_option
+from omnigraph.cli.open_graph import stored_address
+from omnigraph.cli.options import actor_option, graph_argument, store_option
 
 DEFAULT_GRAPH_ID = "graph"
 """The ID of the graph that `--store` addresses."""
 
 
 @click.command()
+@graph_argument
 @served_graph_option
-@click.option("--store", metavar="URI", help="Address of the only graph to serve.")
+@store_option
 @served_content_options
 @actor_option
 @click.option("--http", is_flag=True, help="Serve over HTTP, with bearer tokens.")
@@ -62,12 +64,12 @@ def _serve_http(options: dict[str, Any]) -> None:
 
 def _graph_settings(options: dict[str, Any], all_: str) -> dict[str, Any]:
     graphs = parse_named_values(options["graphs"], "--graph")
-    if options["store"] is not None:
-        if graphs:
-            raise click.UsageError("--graph and --store are mutually exclusive")
-        graphs = {DEFAULT_GRAPH_ID: options["store"]}
+    named = [name for name in ("uri", "store") if options[name] is not None]
+    if graphs and named:
+        name = "the argument GRAPH" if named[0] == "uri" else "--store"
+        raise click.UsageError(f"--graph and {name} are mutually exclusive")
     if not graphs:
-        raise click.UsageError("no graph given: pass --store URI or --graph NAME=URI")
+        graphs = {DEFAULT_GRAPH_ID: stored_address(options["uri"], options["store"])}
     return {
         "graphs": graphs,
         "queries": parse_named_values(options["queries"], "--queries", all_=all_),

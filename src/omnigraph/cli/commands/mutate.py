@@ -25,7 +25,7 @@ PRECONDITION_EXIT_CODE = 4
 
 @click.command()
 @graph_and_name
-@graph_command(actor=True, lazy=True, mode="rw")
+@graph_command(positional=False, actor=True, lazy=True, mode="rw")
 @query_options(stored=True)
 @click.option("--branch", default="main", help="Branch to change.")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit.")

@@ -51,8 +51,8 @@ _PATH = click.Path(path_type=Path)
 def _file_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options for a pipeline file, its graph and its variables, passed as `source`."""
     options = (
+        graph_options(),
         click.argument("path", metavar="FILE|NAME", type=_PATH),
-        graph_options(positional=False),
         click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable."),
         click.option("--target", metavar="NAME", help="Target of the file to run at."),
         json_option,
@@ -240,7 +240,7 @@ def list_() -> None:
 
 
 @pipeline.command()
-@graph_command()
+@graph_command(optional="run_id")
 @click.argument("run_id", metavar="RUN", required=False)
 def status(graph: Graph, run_id: str | None) -> None:
     """List the runs of a graph, or show one."""
@@ -261,7 +261,7 @@ def abort(graph: Graph, run_id: str) -> None:
 
 
 @pipeline.command()
-@graph_command()
+@graph_command(optional="run_id")
 @click.argument("run_id", metavar="RUN", required=False)
 @click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
 def report(graph: Graph, run_id: str | None, html: Path | None) -> None:

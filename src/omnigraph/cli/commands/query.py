@@ -25,7 +25,7 @@ from omnigraph.query.result import Result, ResultStream
 
 @click.command()
 @graph_and_name
-@graph_command(lazy=True)
+@graph_command(positional=False, lazy=True)
 @query_options(stored=True)
 @click.option("--branch", help="Branch to read.  [default: main]")
 @click.option("--snapshot", help="Commit ID, tag or timestamp to read instead of a branch.")
@@ -77,7 +77,7 @@ def query(
 
 @click.command()
 @graph_and_name
-@graph_command(lazy=True)
+@graph_command(positional=False, lazy=True)
 @query_options(stored=False)
 @click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
 @click.option("--analyze", is_flag=True, help="Run the query and show actual rows and times.")

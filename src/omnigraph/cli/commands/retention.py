@@ -16,14 +16,14 @@ def retention() -> None:
 
 
 @retention.command()
-@graph_command(positional=True)
+@graph_command()
 def show(graph: Graph) -> None:
     """Show the retention of a graph."""
     _print_retention(graph)
 
 
 @retention.command("set")
-@graph_command(positional=True, mode="rw")
+@graph_command(mode="rw")
 @click.option(
     "--keep", type=click.IntRange(min=0), help="Number of newest commits to keep on each branch."
 )
@@ -35,7 +35,7 @@ def set_(graph: Graph, keep: int | None, older_than: str | None) -> None:
 
 
 @retention.command()
-@graph_command(positional=True, mode="rw")
+@graph_command(mode="rw")
 def unset(graph: Graph) -> None:
     """Remove the retention; nothing is removed automatically any more."""
     graph.maintenance.clear_retention()

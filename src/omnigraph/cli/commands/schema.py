@@ -29,6 +29,7 @@ from omnigraph.cli.options import (
     location_options,
     policy_actor_option,
     policy_option,
+    store_option,
 )
 from omnigraph.cli.output import json_requested, print_json, print_result, print_table
 from omnigraph.cli.progress import show_progress
@@ -42,7 +43,7 @@ def schema() -> None:
 
 
 @schema.command()
-@graph_options(positional=True)
+@graph_options()
 @click.option("--schema", "new_schema", type=_FILE, help="New schema file of the graph.")
 @click.option("--from", "old_path", type=_FILE, help="Old schema file, instead of a graph.")
 @click.option("--to", "new_path", type=_FILE, help="With --from: new schema file.")
@@ -77,7 +78,7 @@ def _open_graph(uri: str | None, store: str | None, **options: Any) -> Any:  # n
 
 
 @schema.command()
-@graph_options(positional=True)
+@graph_options()
 @actor_option
 @click.argument("path", metavar="FILE", type=_FILE, required=False)
 @click.option("--schema", "new_schema", type=_FILE, help="New schema file, instead of FILE.")
@@ -98,8 +99,8 @@ def apply(
     message: str | None,
 ) -> None:
     """Migrate a graph to a new schema, as one commit."""
-    if path is None and new_schema is None and store is not None and uri is not None:
-        path, uri = Path(uri), None
+    if uri is None and path is not None and new_schema is not None:
+        uri, path = str(path), None  # only a graph, whose new schema is an option
     if (path is None) == (new_schema is None):
         raise click.UsageError("no schema given: pass a file after the graph, or --schema FILE")
     _, report = open_catalog(path or new_schema or Path())
@@ -123,16 +124,17 @@ def apply(
 
 
 @schema.command()
-@graph_options(positional=False)
+@graph_options()
 @click.argument("old", metavar="FROM")
 @click.argument("new", metavar="TO")
 @json_option
 def diff(uri: str | None, store: str | None, old: str, new: str) -> None:
     """Show the migration steps between two schema files or two states of a graph.
 
-    With --uri or --store, FROM is a branch, tag, commit or timestamp, and TO another or a file.
+    Of a graph, FROM is a branch, tag, commit or timestamp, and TO another or a file.
     """
-    if uri is None and store is None and not has_location():
+    is_files = old.endswith(".pg") or Path(old).is_file()
+    if uri is None and store is None and is_files and not has_location():
         print_file_plan(Path(old), Path(new))
         return
     graph = _open_graph(uri, store)
@@ -146,7 +148,7 @@ def diff(uri: str | None, store: str | None, old: str, new: str) -> None:
 
 @schema.command()
 @click.argument("uri", metavar="FILE|GRAPH", required=False)
-@click.option("--store", help="Address of the graph.")
+@store_option
 @location_options
 @policy_actor_option
 @policy_option

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from itertools import repeat
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from omnigraph.cli.options import durability_option
+from omnigraph.cli.graph_address import STORE_VARIABLE
+from omnigraph.cli.open_graph import stored_address
+from omnigraph.cli.options import durability_option, option_value, store_option
 from omnigraph.errors import InvalidInput
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _FALSE = ("", "0", "false")
+_NO_NAME = re.compile(r"[^a-zA-Z0-9-]")
+_MAX_NAME = 64
 _BIND = "127.0.0.1:8080"
 _OPTION_BY_FIELD = {
     "graphs": "graph",
@@ -82,7 +89,9 @@ def _limit_options(command: _CommandT) -> _CommandT:
 
 
 @click.command()
+@click.argument("addresses", nargs=-1, metavar="[GRAPH]...")
 @served_graph_option
+@store_option
 @click.option("--cluster", metavar="DIR|URI", help="Cluster to serve, instead of --graph.")
 @served_content_options
 @click.option(
@@ -120,14 +129,22 @@ def _limit_options(command: _CommandT) -> _CommandT:
 )
 @_limit_options
 def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
-    """Start the HTTP server."""
+    """Start the HTTP server.
+
+    A GRAPH is served under the name of its folder; --graph gives it another.
+    """
     serving = import_server_module()
     environment = os.environ
     host, port = bind_address(options["bind"] or environment.get("OMNIGRAPH_BIND") or _BIND)
+    store = options["store"] or option_value("store")
+    named = options["addresses"] or ((None,) if store is not None else ())
+    options["graphs"] += tuple(map(_named_graph, named, repeat(options["store"])))
     apart = [name for name in _OPTION_BY_FIELD if options[name]]
     cluster = options["cluster"]
     if cluster is None and not options["graphs"]:
         cluster = environment.get("OMNIGRAPH_CLUSTER") or None
+        if cluster is None and environment.get(STORE_VARIABLE, "").strip():
+            options["graphs"] = (_named_graph(None, None),)
     if cluster is not None and apart:
         others = ", ".join(f"--{_OPTION_BY_FIELD[name]}" for name in apart)
         raise click.UsageError(
@@ -171,6 +188,20 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
         ),
     )
     serving.serve(settings, environment, print_listen_address)
+
+
+def _named_graph(uri: str | None, store: str | None) -> str:
+    """Return the value of `--graph` for a graph that is given without a name."""
+    address = stored_address(uri, store)
+    return f"{graph_name(address)}={address}"
+
+
+def graph_name(address: str) -> str:
+    """Return the ID under which a graph is served: the name of its folder, without suffix."""
+    folder = address.rstrip("/").rpartition("/")[2]
+    if folder in ("", ".", ".."):
+        folder = Path(address).resolve().name
+    return _NO_NAME.sub("-", folder.partition(".")[0] or folder)[:_MAX_NAME]
 
 
 def import_server_module(name: str = "omnigraph.server.serve") -> Any:  # noqa: ANN401 - a module

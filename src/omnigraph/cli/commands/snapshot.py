@@ -14,7 +14,7 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 
 @click.command()
-@graph_command(positional=True)
+@graph_command()
 @click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
 def snapshot(graph: Graph, at: str) -> None:
     """Show the dataset versions of a snapshot."""

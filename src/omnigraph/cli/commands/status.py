@@ -14,7 +14,7 @@ from omnigraph.maintain.status import GraphStatus
 
 
 @click.command()
-@graph_command(positional=True)
+@graph_command()
 @click.option("--branch", default="main", help="Branch whose types to show.")
 def status(graph: Graph, branch: str) -> None:
     """Show the size of a graph, its fragments and indexes, and its maintenance."""

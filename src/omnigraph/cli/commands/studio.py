@@ -12,7 +12,8 @@ import click
 
 from omnigraph.cli.commands.mcp import DEFAULT_GRAPH_ID
 from omnigraph.cli.commands.serve import import_server_module
-from omnigraph.cli.options import actor_option
+from omnigraph.cli.open_graph import stored_address
+from omnigraph.cli.options import actor_option, graph_argument, store_option
 
 _LOCAL_ACTOR = "local"
 """The actor where neither `--as` nor the system names the person."""
@@ -20,7 +21,8 @@ _LOG_LEVEL = "OMNIGRAPH_LOG"
 
 
 @click.command()
-@click.argument("uri", metavar="URI")
+@graph_argument
+@store_option
 @actor_option
 @click.option("--policy", metavar="FILE", help="Policy file of the graph.")
 @click.option("--queries", metavar="DIR", help="Folder of stored queries.")
@@ -30,11 +32,12 @@ _LOG_LEVEL = "OMNIGRAPH_LOG"
 @click.option("--open/--no-open", "opens", default=True, help="Open the browser, or not.")
 def studio(**options: Any) -> None:  # noqa: ANN401 - one of each option
     """Show a graph in the browser, until Ctrl-C."""
+    address = stored_address(options["uri"], options["store"])
     serving = import_server_module()
     one_time_token = secrets.token_urlsafe(32)
     named = {name: options[name] for name in ("policy", "queries") if options[name] is not None}
     settings = serving.ServerSettings(
-        graphs={DEFAULT_GRAPH_ID: options["uri"]},
+        graphs={DEFAULT_GRAPH_ID: address},
         policies={serving.ALL_GRAPHS: named["policy"]} if "policy" in named else {},
         queries={serving.ALL_GRAPHS: named["queries"]} if "queries" in named else {},
         require_all=True,

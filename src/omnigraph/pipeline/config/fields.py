@@ -78,6 +78,21 @@ _MAPPING = (
     ),
     _field("dedupe", FieldKind.SECTION, "keep one row of several duplicates", section="dedupe"),
     _field(
+        "operation",
+        FieldKind.EXPRESSION,
+        "for changes: `insert`, `update` or `delete`, or the first letter; without `dedupe` the "
+        "last row of each entity counts",
+        default="rows insert and update",
+        example="op",
+    ),
+    _field(
+        "delete_missing",
+        FieldKind.BOOL,
+        "the rows are all there are: other entities of the type are deleted",
+        default="`false`",
+        example="true",
+    ),
+    _field(
         "embed",
         FieldKind.TEXTS,
         "optional `@embed` properties whose missing vectors are computed; those of required ones "

@@ -31,6 +31,7 @@ def report_types(pipeline: Pipeline, catalog: Catalog) -> None:
         _check_properties(report, spec, type_, partial=pipeline.partial)
         _check_id(report, spec, type_)
         _check_embed(report, spec, type_)
+        _check_identity(report, spec, type_)
         if isinstance(type_, EdgeType):
             for word, end, name in (("from", spec.src, type_.src), ("to", spec.dst, type_.dst)):
                 _check_endpoint(report, end, catalog.nodes[name], f"{word} of edge `{spec.name}`")
@@ -93,6 +94,16 @@ def _check_id(report: DiagnosticReport, spec: TypeSpec, type_: NodeType | EdgeTy
         message = f"the id of {spec.kind} `{spec.name}` is derived from its key ({', '.join(key)})"
         hint = "remove `id`"
         report.add(Code.PIPELINE_ID_MISUSED, message, spec.id.span, hint=hint)
+
+
+def _check_identity(report: DiagnosticReport, spec: TypeSpec, type_: NodeType | EdgeType) -> None:
+    """Report deletes of entities that rows cannot name."""
+    if type_.key or spec.id is not None or not (spec.operation or spec.delete_missing):
+        return
+    word = "operation" if spec.operation else "delete_missing"
+    message = f"`{word}` of {spec.kind} `{spec.name}` needs a key or an id to find what to delete"
+    hint = "declare a `@key` in the schema, or give `id: EXPRESSION`"
+    report.add(Code.PIPELINE_ID_MISUSED, message, spec.name.span, hint=hint)
 
 
 def _check_embed(report: DiagnosticReport, spec: TypeSpec, type_: NodeType | EdgeType) -> None:

@@ -109,6 +109,8 @@ class TypeSpec:
     embed: tuple[LocatedText, ...] = ()
     src: EdgeEndpoint = None
     dst: EdgeEndpoint = None
+    operation: LocatedText | None = field(default=None, repr=False)
+    delete_missing: bool = field(default=False, repr=False)
 
     @property
     def table_key(self) -> str:
@@ -418,6 +420,8 @@ def _types(reader: PipelineFileReader, top: PipelineSection) -> list[TypeSpec]:
                     embed=section.get("embed") or (),
                     src=section.get("from"),
                     dst=section.get("to"),
+                    operation=section.get("operation"),
+                    delete_missing=bool(section.get("delete_missing")),
                 )
             )
     if "nodes" in top.values or "edges" in top.values:
@@ -554,6 +558,9 @@ def _check_together(reader: PipelineFileReader, top: PipelineSection, pipeline: 
             refuse(message, top, word)
     if pipeline.partial and pipeline.mode != "merge":
         refuse(f"`partial` needs `mode: merge`, not `{pipeline.mode}`", top, "partial")
+    for word in ("nodes", "edges"):
+        for name, section in top.get(word) or ():
+            _check_deletes(reader, pipeline, name, section)
     publish: PipelineSection | None = top.get("publish")
     into = pipeline.publish.merge_into
     if publish is not None and into is not None and into == pipeline.branch:
@@ -561,6 +568,39 @@ def _check_together(reader: PipelineFileReader, top: PipelineSection, pipeline: 
         refuse(f"`{into}` is the branch the pipeline loads into", publish, "merge_into", hint)
     if publish is not None and pipeline.publish.delete_branch and into is None:
         refuse("`delete_branch` needs `merge_into`", publish, "delete_branch")
+
+
+def _check_deletes(
+    reader: PipelineFileReader, pipeline: Pipeline, name: LocatedText, section: PipelineSection
+) -> None:
+    """Check what says which entities of a type are deleted."""
+
+    def refuse(word: str, message: str) -> None:
+        reader.report(Code.PIPELINE_CONTRADICTION, f"`{name}`: {message}", section.places[word])
+
+    words = [word for word in ("operation", "delete_missing") if section.get(word)]
+    for word in words:
+        if pipeline.mode != "merge":
+            refuse(word, f"`{word}` needs `mode: merge`, not `{pipeline.mode}`")
+    if len(words) > 1:
+        refuse(words[1], "`delete_missing` is for full snapshots, `operation` for changes")
+    source = section.get("source")
+    if "delete_missing" in words and source is not None:
+        made_from = sources_below(source.value, pipeline.sources)
+        new = [one for one in sorted(made_from) if pipeline.sources[one].incremental is not None]
+        if new:
+            refuse("delete_missing", f"source `{new[0]}` is incremental, so most rows are missing")
+
+
+def sources_below(name: str, sources: Mapping[str, SourceSpec]) -> set[str]:
+    """Return a source and all that it is made from."""
+    found, waiting = set[str](), [name]
+    while waiting:
+        one = waiting.pop()
+        if one in sources and one not in found:
+            found.add(one)
+            waiting += referenced_sources(sources[one], sources)
+    return found
 
 
 def _values_of(section: PipelineSection | None) -> Mapping[str, Any]:

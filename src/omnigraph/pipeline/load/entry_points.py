@@ -38,7 +38,7 @@ def load_frames(
         ValidationFailed: rows break rules and are not to be rejected, or too many are.
         SchemaMoved: the schema changed after the rows were staged.
     """
-    load = SparkLoad(manifest, request, options, spark)
+    load = SparkLoad(manifest, request, options, spark, removals=inputs)
 
     def stage(job: StagingJob) -> StagingResults:
         results, files = stage_inputs(job, inputs)

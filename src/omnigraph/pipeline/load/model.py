@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.errors import InvalidInput
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.pipeline.runs.run import PipelineRun
 from omnigraph.write.load import WriteMode
 from omnigraph.write.progress import ProgressListener
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 FILE, ROW = "@file", "@at"
 """The columns with the origin of a row: the number of its file, and its number in the file."""
+FAULTY = "@faulty"
+"""The column of `TypeFrame.present` that says that a row cannot become an entity."""
 
 
 class OnViolation(StrEnum):
@@ -35,12 +38,16 @@ class TypeFrame:
     `id`, and `from` and `to` (or `src` and `dst`) of edges, have their usual meaning. The origin of
     a row is given by `@file`, an index in `SparkLoadOptions.files`, and `@at`, its number in the
     file; without them violations have no source. `text` means that every cell is text to be parsed,
-    as in CSV.
+    as in CSV. `deleted` are the ids of entities to delete. Of a full snapshot of a type, `present`
+    are the ids there are: others are deleted; `unreadable` counts rows that could not be read.
     """
 
     table_key: str
     frame: DataFrame
     text: bool = False
+    deleted: DataFrame | None = None
+    present: DataFrame | None = None
+    unreadable: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +117,7 @@ class TypeLoadResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkLoadResult:
+class SparkLoadResult(ReportDisplay):
     """The result of a load on Spark.
 
     `types` are by `node:T` and `edge:E`; `seconds` by stage, in order. `rejects` is where rejected

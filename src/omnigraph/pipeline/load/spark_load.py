@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -31,7 +33,15 @@ from omnigraph.pipeline.load.model import (
     OnViolation,
     SparkLoadOptions,
     SparkLoadResult,
+    TypeFrame,
     TypeLoadResult,
+)
+from omnigraph.pipeline.load.removals import (
+    RemovedEntities,
+    check_left_edges,
+    removal_result,
+    remove_entities,
+    stage_removals,
 )
 from omnigraph.pipeline.load.stage_tasks import StagingResults
 from omnigraph.pipeline.load.staged_load import StagedLoad, merge_results, read_staged
@@ -64,6 +74,9 @@ class SparkLoad:
     options: SparkLoadOptions
     spark: SparkSession
     seconds: dict[str, float] = field(default_factory=dict)
+    removals: Sequence[TypeFrame] = ()
+    """Inputs that also delete entities."""
+    _bases: dict[str, RemovedEntities] = field(default_factory=dict)
 
     def run(self, stage: Callable[[StagingJob], StagingResults]) -> SparkLoadResult:
         """Stage, validate, publish."""
@@ -145,7 +158,11 @@ class SparkLoad:
             work.restage()
             clear_rejects(job, VALUE_REJECTS)
             with self._timed("stage"):
-                results, files = stage(job)
+                removals = stage_removals(job, self.removals)
+                self._bases.clear()
+                without = self._without_removed(job, removals).snapshot
+                results, files = stage(replace(job, snapshot=without))
+                results = [*results, removal_result(job, removals)]
             made = merge_results(
                 results, files
             )  # raises errors of workers before the stage is recorded
@@ -153,7 +170,7 @@ class SparkLoad:
             schema = source.head.schema_hash
             known = {"results": results, "files": files, "schema": schema, "base": base}
             # Recorded with the rows: a resumed run may have opened newer sources.
-            known["watermarks"] = dict(self.options.watermarks)
+            known |= {"watermarks": dict(self.options.watermarks), "removals": removals}
             work.finish_stage("stage", known)
         staged = read_staged(work.run)
         assert staged is not None, "it was staged just now, or before"
@@ -164,6 +181,19 @@ class SparkLoad:
             # Other rows may depend on rows that were not read.
             staged.read.check()
         return replace(job, files=tuple(staged.files)), staged
+
+    def _without_removed(
+        self, job: StagingJob, removals: Sequence[Mapping[str, Any]]
+    ) -> RemovedEntities:
+        """Return the snapshot of a job without the entities that the load deletes."""
+        if not removals:
+            return RemovedEntities(job.snapshot, job.snapshot)
+        commit = job.snapshot.commit_id
+        if commit not in self._bases:
+            self._bases[commit] = remove_entities(
+                self.spark, self.manifest, job.snapshot, job, removals
+            )
+        return self._bases[commit]
 
     def _publish(
         self,
@@ -181,11 +211,15 @@ class SparkLoad:
             snapshot = self._head(job)
             ready = work.validated(snapshot) if number == 0 else None
             if ready is None:
+                if attempt is None and not (job.partial and _target_changed(work.run, snapshot)):
+                    job = replace(job, snapshot=snapshot)
+                with self._timed("validate"):
+                    removed = self._without_removed(
+                        job, work.run.stages["stage"].get("removals", ())
+                    )
                 if attempt is None:
-                    if not (job.partial and _target_changed(work.run, snapshot)):
-                        job = replace(job, snapshot=snapshot)
-                    attempt = self._validated(job, staged, work)
-                ready = self._prepared(snapshot, attempt, work)
+                    attempt = self._validated(replace(job, snapshot=removed.snapshot), staged, work)
+                ready = self._prepared(snapshot, attempt, removed, work)
             is_last = number == PUBLISH_BUDGET or revalidations == MAX_REPREPARES
             if ready is not None:
                 try:
@@ -267,16 +301,31 @@ class SparkLoad:
             work.finish_stage("embed", {"types": types, "told": reports})
 
     def _prepared(
-        self, snapshot: Snapshot, attempt: CommitBuilder, work: RunLease
+        self, snapshot: Snapshot, attempt: CommitBuilder, removed: RemovedEntities, work: RunLease
     ) -> StagedCommit | None:
         """Record the commit based on a snapshot; None if it must be validated again."""
+        if removed.datasets and removed.before.commit_id != snapshot.commit_id:
+            return None
         with self._timed("validate"):
-            datasets = attempt.rebased_on(snapshot)
+            datasets = attempt.rebased_on(removed.snapshot if removed.datasets else snapshot)
         if datasets is None:
             return None
-        ready = self._ready(snapshot, attempt, datasets, work)
+        ready = self._ready(snapshot, attempt, removed.published(self.manifest, datasets), work)
+        ready = replace(
+            ready,
+            counts={k: c for k, c in removed.counted(ready.counts).items() if c != Counts()},
+            reads={
+                **ready.reads,
+                **_reads(snapshot, removed.reads - {one.table_key for one in ready.datasets}),
+            },
+        )
+        if removed.sources:
+            with self._timed("validate"):
+                after = snapshot_of_staged(snapshot, ready)
+                check_left_edges(self.spark, self.manifest, after, removed)
+        types = removed.results(_type_results(attempt))
         facts = {
-            "types": {key: found.to_json() for key, found in _type_results(attempt).items()},
+            "types": {key: found.to_json() for key, found in types.items()},
             "rejects": attempt.job.rejects if any(attempt.rejected.values()) else None,
             "notes": repeated_load_notes(self.options.mode, snapshot, _types_with_new_ids(attempt)),
         }
@@ -304,13 +353,12 @@ class SparkLoad:
         # Checks read any type: if one changes meanwhile, they run again on the newer state.
         read = attempt.consulted if self.options.check is None else set(snapshot.entries())
         changed = {dataset.table_key for dataset in datasets}
-        entries = {key: snapshot.entry(key) for key in sorted(read - changed)}
         return StagedCommit(
             id=work.run.commit_id,
             operation=self.request.operation,
             datasets=tuple(datasets),
             read_schema=snapshot.head.schema_hash,
-            reads={key: (entry.key, entry.physical) for key, entry in entries.items()},
+            reads=_reads(snapshot, read - changed),
             actor=self.request.actor,
             message=self.request.message,
             counts={key: c for key, c in attempt.counts.items() if c != Counts()},
@@ -355,6 +403,12 @@ def _target_changed(run: PipelineRun, now: Snapshot) -> bool:
     """Return whether a loaded type changed since its rows were staged."""
     base = run.stages["stage"]["base"]
     return any(now.entry(key).physical != version for key, version in base.items())
+
+
+def _reads(snapshot: Snapshot, keys: AbstractSet[str]) -> dict[str, Any]:
+    """Return the versions of types that must not change meanwhile."""
+    entries = {key: snapshot.entry(key) for key in sorted(keys)}
+    return {key: (entry.key, entry.physical) for key, entry in entries.items()}
 
 
 def _types_with_new_ids(attempt: CommitBuilder) -> list[str]:

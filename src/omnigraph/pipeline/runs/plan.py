@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from omnigraph.notebook.display import ReportDisplay
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelinePlan:
+class PipelinePlan(ReportDisplay):
     """What a run would read, create and change.
 
     `sources` have `name`, `kind`, `files`, `rows` (None when unknown) and `broken`, rows that

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from omnigraph.errors import GraphCorrupt, NotFound
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.pipeline.runs.run import PipelineRun
 from omnigraph.storage import ObjectStore
 
@@ -17,7 +18,7 @@ MAX_EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
+class RunReport(ReportDisplay):
     """The result of a run, or its error; all values are plain JSON.
 
     `types` are by `node:T` and `edge:E`: rows `given`, `accepted` and `rejected` by rule, entities

@@ -19,6 +19,7 @@ from ulid import ULID
 from omnigraph.commit.model import CommitId
 from omnigraph.commit.staged_commit import new_commit_id
 from omnigraph.errors import FormatUnsupported, GraphCorrupt, NotFound, StorageUnavailable
+from omnigraph.notebook.display import ReportDisplay
 from omnigraph.pipeline.errors import RunStopped
 from omnigraph.pipeline.runs.run_owner import RunOwner
 from omnigraph.storage import ObjectStore
@@ -37,7 +38,7 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineRun:
+class PipelineRun(ReportDisplay):
     """One run: its branch, its state, and the facts of each finished stage.
 
     `key` is a digest of what goes in: a second run with the same key has nothing to add. `about`

@@ -46,6 +46,17 @@ def wrong_kind_reason(column: str, kinds: Sequence[str], property_: str, message
     return F.when(kind.isNotNull() & ~kind.isin(*kinds), _fault(property_, message, [column]))
 
 
+def plain_reason(property_: str, message: str, value: Column) -> Column:
+    """Return a reason with a value."""
+    return F.to_json(
+        F.struct(
+            F.lit(property_).alias("property"),
+            F.lit(message).alias("message"),
+            value.alias("value"),
+        )
+    )
+
+
 def first_reason(faults: Iterable[Column]) -> Column:
     """Return the first reason there is."""
     return F.coalesce(F.lit(None).cast("string"), *faults)
@@ -54,13 +65,7 @@ def first_reason(faults: Iterable[Column]) -> Column:
 def _fault(property_: str, message: str, columns: Sequence[str]) -> Column:
     cells = [F.col("`" + name.replace("`", "``") + "`").cast("string") for name in columns]
     value = cells[0] if len(cells) == 1 else F.concat_ws(", ", *cells)
-    return F.to_json(
-        F.struct(
-            F.lit(property_).alias("property"),
-            F.lit(message).alias("message"),
-            value.alias("value"),
-        )
-    )
+    return plain_reason(property_, message, value)
 
 
 def _names(text: str, column: str) -> bool:

@@ -7,7 +7,9 @@ is reported with its location in the pipeline file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
@@ -32,14 +34,15 @@ from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType, TypeKind
 from omnigraph.lang import Code, DiagnosticReport, TextSpan, did_you_mean
 from omnigraph.pipeline.config.document import LocatedText
 from omnigraph.pipeline.config.resolve import type_of
-from omnigraph.pipeline.config.spec import EdgeEndpoint, TypeSpec
-from omnigraph.pipeline.load.model import FILE, ROW, TypeFrame
+from omnigraph.pipeline.config.spec import DedupeSpec, EdgeEndpoint, TypeSpec
+from omnigraph.pipeline.load.model import FAULTY, FILE, ROW, TypeFrame
 from omnigraph.pipeline.sessions.spark_errors import error_summary, unknown_column
 from omnigraph.pipeline.sources.extract import SourceFrame, quote_identifier, readable_rows
 from omnigraph.pipeline.sources.guards import (
     FAULT_COLUMN,
     failure_reason,
     first_reason,
+    plain_reason,
     wrong_kind_reason,
 )
 from omnigraph.types import PropertyType, Scalar, entity_id
@@ -58,6 +61,13 @@ _KINDS: dict[Scalar, tuple[str, ...]] = {
     Scalar.DATE_TIME: ("string", "integer"),
 }
 """The kinds of JSON values that values of a type are given as."""
+_OPERATION = "@operation"
+_DELETE, _UPSERT = "delete", "upsert"
+_OPERATIONS = {
+    **dict.fromkeys(("delete", "d"), _DELETE),
+    **dict.fromkeys(("insert", "i", "create", "c", "read", "r", "update", "u"), _UPSERT),
+}
+_FAULT = quote_identifier(FAULT_COLUMN)
 _UTC = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
@@ -83,14 +93,17 @@ class RowMapper:
         self._schema = schema
         self._frame = readable_rows(source)
         self._found_errors = False
+        self._rule = spec.dedupe
+        if spec.operation is not None and spec.dedupe is None:
+            self._rule = DedupeSpec(span=spec.operation.span)
 
-    def map(self) -> MappedType | None:
+    def map(self, unreadable: int = 0) -> MappedType | None:
         """Return the rows of the type; None when something was reported.
 
-        Rows of the source that could not be read are not among them.
+        Rows of the source that could not be read are not among them: `unreadable` many.
         """
         if self._source.is_empty:
-            return self._nothing()
+            return self._nothing(unreadable)
         wanted = self._wanted()
         self._check(wanted)
         if self._spec.where is not None:
@@ -103,14 +116,22 @@ class RowMapper:
                 )
                 self._frame = self._frame.where(chosen.otherwise(F.lit(True)))
         self._dedupe(wanted)
-        return None if self._found_errors else self._selected(wanted)
+        return None if self._found_errors else self._selected(wanted, unreadable)
 
-    def _nothing(self) -> MappedType:
+    def _nothing(self, unreadable: int) -> MappedType:
         """Return no row, of a source whose columns are not known because it has none."""
         names = [*self._type.properties, *(("from", "to") if self._is_edge else ())]
         schema = ", ".join(f"{quote_identifier(name)} string" for name in names)
-        frame = self._frame.sparkSession.createDataFrame([], schema)
-        return MappedType(input=TypeFrame(self._spec.table_key, frame, text=True), columns={})
+        spark = self._frame.sparkSession
+        present = spark.createDataFrame([], "id string") if self._spec.delete_missing else None
+        given = TypeFrame(
+            self._spec.table_key,
+            spark.createDataFrame([], schema),
+            text=True,
+            present=present,
+            unreadable=unreadable if self._spec.delete_missing else 0,
+        )
+        return MappedType(input=given, columns={})
 
     @property
     def _is_edge(self) -> bool:
@@ -186,6 +207,8 @@ class RowMapper:
             for text, type_ in parts:
                 if self._accepts(text) and len(parts) == 1:
                     self._check_type(name, text, type_)
+        if self._spec.operation is not None:
+            self._accepts(self._spec.operation)
 
     def _check_type(self, name: str, text: LocatedText, type_: PropertyType) -> None:
         given = self._type_of(text)
@@ -242,13 +265,16 @@ class RowMapper:
         texts = [(name, text) for name, (text, _) in given]
         if self._spec.where is not None:
             texts.append(("where", self._spec.where))
-        rule = self._spec.dedupe
+        if self._spec.operation is not None:
+            texts.append(("operation", self._spec.operation))
+        rule = self._rule
         if rule is not None:
             texts += [("dedupe", text) for text in rule.by]
             texts += [("dedupe", rule.keep.expression)] if rule.keep.expression is not None else []
         for name, text in texts:
             if self._bare(text) is None:
-                where = name if name in ("where", "dedupe") else f"{self._spec.name}.{name}"
+                is_property = name not in ("where", "dedupe", "operation")
+                where = f"{self._spec.name}.{name}" if is_property else name
                 message = f"{where}: `{text.value}` cannot be computed for this row"
                 faults.append(failure_reason(self._frame, text.value, name, message))
         found = first_reason(fault for fault in faults if fault is not None)
@@ -278,7 +304,7 @@ class RowMapper:
     # --- deduplication -------------------------------------------------------------------------
 
     def _dedupe(self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]) -> None:
-        rule = self._spec.dedupe
+        rule = self._rule
         if rule is None:
             return
         by = list(rule.by) or self._alike(wanted)
@@ -302,7 +328,9 @@ class RowMapper:
             *self._order()
         )
         numbered = self._frame.withColumn("@best", F.row_number().over(window))
-        is_kept = (F.col("`@best`") == 1) | F.col(quote_identifier(FAULT_COLUMN)).isNotNull()
+        is_kept = (F.col("`@best`") == 1) | F.col(_FAULT).isNotNull()
+        if not rule.by:  # rows without a key are invalid, not alike
+            is_kept |= reduce(or_, (value.isNull() for value in alike))
         self._frame = numbered.where(is_kept).drop("@best")
 
     def _alike(
@@ -314,8 +342,8 @@ class RowMapper:
         return [text for name in names for text, _ in wanted.get(name, ())]
 
     def _order(self) -> list[Column]:
-        assert self._spec.dedupe is not None, "only then is there an order"
-        keep = self._spec.dedupe.keep
+        assert self._rule is not None, "only then is there an order"
+        keep = self._rule.keep
         places = (
             [F.col(quote_identifier(FILE)), F.col(quote_identifier(ROW))]
             if self._source.is_placed
@@ -332,7 +360,9 @@ class RowMapper:
 
     # --- rows of the type ----------------------------------------------------------------------
 
-    def _selected(self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]) -> MappedType:
+    def _selected(
+        self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]], unreadable: int
+    ) -> MappedType:
         columns: list[Column] = []
         keyed: dict[str, list[tuple[str, PropertyType]]] = {}
         described: dict[str, tuple[str, str]] = {}
@@ -359,12 +389,58 @@ class RowMapper:
             columns.append(column.alias(name))
         places = [FILE, ROW] if self._source.is_placed else []
         kept = [F.col(quote_identifier(name)) for name in (FAULT_COLUMN, *places)]
+        if self._spec.operation is not None:
+            kept.append(_operation(self._sound(self._spec.operation)).alias(_OPERATION))
         frame = self._frame.select(*columns, *kept)
         if keyed:
             frame = _with_ids(frame, keyed)
-        return MappedType(
-            input=TypeFrame(self._spec.table_key, frame, text=is_text), columns=described
+        given = TypeFrame(self._spec.table_key, frame, text=is_text)
+        if self._spec.operation is not None:
+            given = self._split(given, self._spec.operation)
+        elif self._spec.delete_missing:
+            present = self._ids(frame.withColumn(FAULTY, F.col(_FAULT).isNotNull()), FAULTY)
+            given = replace(given, present=present, unreadable=unreadable)
+        return MappedType(input=given, columns=described)
+
+    # --- deletes -------------------------------------------------------------------------------
+
+    def _split(self, given: TypeFrame, text: LocatedText) -> TypeFrame:
+        """Take the rows that delete out of a frame; those with an unknown operation are faulty."""
+        operation = F.col(quote_identifier(_OPERATION))
+        message = f"{self._spec.name}: `{text.value}` must be insert, update or delete"
+        unknown = operation.isNull() | ~operation.isin(_DELETE, _UPSERT)
+        names = [F.col(quote_identifier(name)) for name, _ in self._members()]
+        unnamed = reduce(or_, (name.isNull() for name in names))
+        fault = F.coalesce(
+            F.col(_FAULT),
+            F.when(unknown, plain_reason("operation", message, operation)),
+            F.when(
+                (operation == _DELETE) & unnamed,
+                plain_reason("operation", f"{self._spec.name}: a delete without key", operation),
+            ),
         )
+        frame = given.frame.withColumn(FAULT_COLUMN, fault)
+        deletes = (operation == _DELETE) & F.col(_FAULT).isNull()
+        return replace(
+            given,
+            frame=frame.where(~deletes | deletes.isNull()).drop(_OPERATION),
+            deleted=self._ids(frame.where(deletes)),
+        )
+
+    def _members(self) -> list[tuple[str, PropertyType]]:
+        """Return the columns that name an entity: those of the key, or the id."""
+        kind, name = self._spec.kind, self._spec.name.value
+        order = [_END_WORDS.get(one, one) for one in self._schema.key_order(kind, name)]
+        types = {one: property_.type for one, property_ in self._type.properties.items()}
+        return [(one, types.get(one, _TEXT)) for one in order or ["id"]]
+
+    def _ids(self, frame: DataFrame, *more: str) -> DataFrame:
+        """Return the ids of rows."""
+        members = self._members()
+        names = [name for name, _ in members]
+        if names == ["id"] and not self._key():
+            return frame.select("id", *more)
+        return _with_ids(frame.select(*map(quote_identifier, [*names, *more])), {"id": members})
 
     def _by_key(self, name: str) -> bool:
         given = self._spec.src if name == "from" else self._spec.dst
@@ -383,6 +459,15 @@ class RowMapper:
             for name in types
             if name not in ("id", "from", "to")
         )
+
+
+def _operation(column: Column) -> Column:
+    """Return what the name of an operation means; other names are as they are."""
+    word = F.lower(F.trim(column.cast("string")))
+    found = F.when(F.lit(False), F.lit(""))
+    for name, meaning in _OPERATIONS.items():
+        found = found.when(word == name, F.lit(meaning))
+    return found.otherwise(word)
 
 
 def _id_text(column: Column, type_: DataType) -> Column:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.pipeline.config.resolve import check_types
-from omnigraph.pipeline.config.spec import Pipeline, PipelineError
+from omnigraph.pipeline.config.spec import Pipeline, PipelineError, sources_below
 from omnigraph.pipeline.runs.start_snapshot import find_start_snapshot
 from omnigraph.pipeline.runs.watermarks import find_watermarks
 from omnigraph.pipeline.sessions.session import session
@@ -96,7 +96,9 @@ def _map_types(
         source = sources.get(spec.source.value)
         if source is None:
             continue
-        mapped = RowMapper(spec, source, snapshot.schema, pipeline.report).map()
+        below = [sources.get(name) for name in sources_below(spec.source.value, pipeline.sources)]
+        unreadable = sum(one.broken for one in below if one is not None)
+        mapped = RowMapper(spec, source, snapshot.schema, pipeline.report).map(unreadable)
         if mapped is not None:
             found.append(mapped)
     return tuple(found)
@@ -131,6 +133,9 @@ def pipeline_digest(pipeline: Pipeline) -> str:
             said += f"\0{name}\0{source.encoding.value}"
         if source.incremental is not None:
             said += f"\0{name}\0{source.incremental.cursor}"
+    for type_ in pipeline.types:
+        if type_.operation is not None or type_.delete_missing:
+            said += f"\0{type_.table_key}\0{type_.operation}\0{type_.delete_missing}"
     return hashlib.sha256(said.encode()).hexdigest()
 
 

@@ -7,14 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from omnigraph.query.analytics.kernels import (
-    OPERATOR,
-    count_triangles,
-    kernel_array,
-    kernel_edges,
-    peel_cores,
-    run_over_nodes,
-)
+from omnigraph.query.adjacency import CsrAdjacency
+from omnigraph.query.analytics import kernels
 from omnigraph.query.analytics.network import AnalysisNetwork, edge_ends
 from omnigraph.query.analytics.options import AnalysisOptions
 from omnigraph.query.limits import QueryBudget
@@ -24,21 +18,8 @@ from omnigraph.storage.columns import Positions
 def core_numbers(
     network: AnalysisNetwork, _: AnalysisOptions, budget: QueryBudget
 ) -> tuple[Positions, int]:
-    """Return the greatest k for each node so that it is in a subgraph where all have k neighbours.
-
-    Nodes are taken out by the number of neighbours they have left (Batagelj and Zaversnik).
-    """
-    simple = network.both_ways.simple
-    budget.check(OPERATOR)
-    cores = np.diff(simple.starts)
-    members = np.argsort(cores, kind="stable")
-    places = np.empty_like(members)
-    places[members] = np.arange(network.count)
-    firsts = np.zeros(int(cores.max(initial=0)) + 2, np.int64)
-    np.cumsum(np.bincount(cores), out=firsts[1:])
-    edges = kernel_edges(simple)
-    run_over_nodes(peel_cores, (edges, cores, (members, places, firsts)), network.count, budget)
-    return cores, 1
+    """Return the greatest k for each node so that the node is in a k-core."""
+    return kernels.core_numbers(network.both_ways.simple, budget), 1
 
 
 def triangle_counts(
@@ -49,14 +30,12 @@ def triangle_counts(
     Edges are followed towards the end with more neighbours only, so that hubs cost little.
     """
     simple = network.both_ways.simple
-    budget.check(OPERATOR)
+    budget.check(kernels.OPERATOR)
     degrees = np.diff(simple.starts)
     here, there = edge_ends(simple)
     fewer = degrees[here] < degrees[there]
     kept = fewer | ((degrees[here] == degrees[there]) & (here < there))
     starts = np.zeros(network.count + 1, np.int64)
     np.cumsum(np.bincount(here[kept], minlength=network.count), out=starts[1:])
-    edges = kernel_array(starts), kernel_array(there[kept])
-    marks, counts = np.zeros(network.count, np.int64), np.zeros(network.count, np.int64)
-    run_over_nodes(count_triangles, (edges, marks, counts), network.count, budget)
-    return counts, 1
+    acyclic = CsrAdjacency(starts, there[kept], there[kept], network.count, is_simple=True)
+    return kernels.count_triangles(acyclic, budget), 1

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omnigraph.query.analytics.kernels import (
-    OPERATOR,
-    choose_labels,
-    join_components,
-    kernel_array,
-    kernel_edges,
-    run_over_nodes,
-)
+from omnigraph.query.analytics.kernels import choose_labels, component_roots
 from omnigraph.query.analytics.network import AnalysisNetwork
 from omnigraph.query.analytics.options import AnalysisOptions, LabelOptions
 from omnigraph.query.limits import QueryBudget
@@ -22,17 +15,8 @@ def component_nodes(
     network: AnalysisNetwork, _: AnalysisOptions, budget: QueryBudget
 ) -> tuple[Positions, int]:
     """Return the first node of the component of each node; the direction of edges is ignored."""
-    edges = kernel_edges(network.out)
-    parents = np.arange(network.count)
-    run_over_nodes(
-        join_components, (edges, kernel_array(network.ranks), parents), network.count, budget
-    )
-    while True:
-        budget.check(OPERATOR)
-        above = parents[parents]
-        if np.array_equal(above, parents):
-            return network.order[parents[network.ranks]], 1
-        parents = above
+    roots = component_roots(network.out, network.ranks, budget)
+    return network.order[roots[network.ranks]], 1
 
 
 def community_nodes(
@@ -44,14 +28,9 @@ def community_nodes(
     each edge, whichever way it leads, and the node itself votes for the label it has. Of the labels
     with most votes the first is taken.
     """
-    edges = kernel_edges(network.both_ways)
-    labels, votes = network.ranks.copy(), np.zeros(network.count, np.int64)
-    rounds = 0
+    labels, rounds = network.ranks, 0
     for rounds in range(1, options.iterations + 1):  # noqa: B007 - returned below
-        chosen = np.empty_like(labels)
-        run_over_nodes(
-            choose_labels, (edges, kernel_array(labels), chosen, votes), network.count, budget
-        )
+        chosen = choose_labels(network.both_ways, labels, budget)
         changed = not np.array_equal(labels, chosen)
         labels = chosen
         if not changed:

@@ -1,224 +1,119 @@
-"""Loops of graph algorithms that NumPy cannot express, compiled when first used.
+"""Loops of graph algorithms, compiled ahead of time; with NumPy where there is no compiled library.
 
-Each does a bounded part of its work and returns where to go on, so that callers check limits.
+Limits are checked every million edges.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.query import kernel_library
 from omnigraph.query.adjacency import CsrAdjacency
-from omnigraph.query.kernels import CompiledKernel, Numbers
+from omnigraph.query.analytics import numpy_kernels
+from omnigraph.query.kernel_library import contiguous, edge_arrays
 from omnigraph.query.limits import QueryBudget
+from omnigraph.storage.columns import Positions
 
 OPERATOR = "Analyze"
 """What errors of limits name."""
 STEP_EDGES = 1_000_000
 """Edges that are followed between two checks of the limits."""
-_COMPILE_POLL_SECONDS = 0.05
-
-Edges: TypeAlias = tuple[Numbers, Numbers]
-"""Where the neighbours of each node start, and all neighbours."""
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-def wait_until_compiled(
-    kernel: CompiledKernel[..., Any],
-    args: tuple[Any, ...],
-    budget: QueryBudget,
-) -> None:
-    """Compile a loop for some arguments unless it is; limits are checked meanwhile."""
-    while not kernel.is_ready(*args, seconds=_COMPILE_POLL_SECONDS):
-        budget.check(OPERATOR)
+def component_roots(adjacency: CsrAdjacency, ranks: Positions, budget: QueryBudget) -> Positions:
+    """Return for each rank the lowest rank of its component."""
+    check = _checker(budget)
+    if kernel_library.LIBRARY is None:
+        return numpy_kernels.component_roots(adjacency, ranks, check)
+    parents = np.arange(adjacency.count)
+    ranks = contiguous(ranks, np.int64)
+    _run_over_nodes("join_components", adjacency, (ranks, parents), check)
+    while True:
+        check()
+        above = parents[parents]
+        if np.array_equal(above, parents):
+            return parents
+        parents = above
 
 
-def run_over_nodes(
-    kernel: CompiledKernel[..., int], args: tuple[Any, ...], count: int, budget: QueryBudget
+def choose_labels(adjacency: CsrAdjacency, labels: Positions, budget: QueryBudget) -> Positions:
+    """Return the label with most votes of each node and its neighbours, of several the lowest."""
+    check = _checker(budget)
+    if kernel_library.LIBRARY is None:
+        return numpy_kernels.choose_labels(adjacency, labels, check)
+    labels = contiguous(labels, np.int64)
+    chosen, votes = np.empty_like(labels), np.zeros(len(labels), np.int64)
+    _run_over_nodes("choose_labels", adjacency, (labels, chosen, votes), check)
+    return chosen
+
+
+def nearest_distances(
+    adjacency: CsrAdjacency, weights: Floats, source: int, budget: QueryBudget
+) -> Floats:
+    """Return the length of the shortest path from a node to each node; infinite without one."""
+    check, library = _checker(budget), kernel_library.LIBRARY
+    if library is None:
+        return numpy_kernels.nearest_distances(adjacency, weights, source, check)
+    starts, nodes = edge_arrays(*adjacency.arrays)
+    weights = contiguous(weights, np.float64)
+    distances = np.full(adjacency.count, np.inf)
+    distances[source] = 0.0
+    members, places = np.full(adjacency.count, source), np.full(adjacency.count, -1)
+    places[source] = 0
+    heap, size = (distances, members, places), 1
+    while size:
+        check()
+        size = library.run(
+            "settle_nearest", starts, nodes, weights, *heap, size, STEP_EDGES, nodes=nodes
+        )
+    return distances
+
+
+def core_numbers(simple: CsrAdjacency, budget: QueryBudget) -> Positions:
+    """Return the greatest k for each node so that it is in a subgraph where all have k neighbours.
+
+    Nodes are taken out by the number of neighbours they have left (Batagelj and Zaversnik).
+    """
+    check = _checker(budget)
+    if kernel_library.LIBRARY is None:
+        return numpy_kernels.core_numbers(simple, check)
+    cores = np.diff(contiguous(simple.starts, np.int64))
+    members = np.argsort(cores, kind="stable")
+    places = np.empty_like(members)
+    places[members] = np.arange(simple.count)
+    firsts = np.zeros(int(cores.max(initial=0)) + 2, np.int64)
+    np.cumsum(np.bincount(cores), out=firsts[1:])
+    _run_over_nodes("peel_cores", simple, (cores, members, places, firsts), check)
+    return cores
+
+
+def count_triangles(acyclic: CsrAdjacency, budget: QueryBudget) -> Positions:
+    """Count the triangles of each node; every edge leads from one end only, without cycles."""
+    check = _checker(budget)
+    if kernel_library.LIBRARY is None:
+        return numpy_kernels.count_triangles(acyclic, check)
+    marks, counts = np.zeros(acyclic.count, np.int64), np.zeros(acyclic.count, np.int64)
+    _run_over_nodes("count_triangles", acyclic, (marks, counts), check)
+    return counts
+
+
+def _checker(budget: QueryBudget) -> Callable[[], None]:
+    return lambda: budget.check(OPERATOR)
+
+
+def _run_over_nodes(
+    name: str, adjacency: CsrAdjacency, arrays: tuple[Positions, ...], check: Callable[[], None]
 ) -> None:
-    """Run a loop over all nodes, a part at a time: it returns the node to go on with."""
-    if count:
-        wait_until_compiled(kernel, (*args, 0, STEP_EDGES), budget)
-    node = 0
+    """Run a kernel over all nodes, a part at a time: it returns the node to go on with."""
+    library = kernel_library.LIBRARY
+    assert library is not None, "callers look for it"
+    starts, nodes = edge_arrays(*adjacency.arrays)
+    node, count = 0, adjacency.count
     while node < count:
-        budget.check(OPERATOR)
-        node = kernel(*args, node, STEP_EDGES)
-
-
-def kernel_edges(adjacency: CsrAdjacency) -> Edges:
-    """Return the arrays of a network that a loop follows."""
-    starts, nodes = adjacency.arrays
-    return kernel_array(starts), kernel_array(nodes)
-
-
-def kernel_array(array: Numbers) -> Numbers:
-    """Return an array that is read only, so that a loop is compiled once for all of a type."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-@CompiledKernel
-def join_components(edges: Edges, ranks: Numbers, parents: Numbers, begin: int, most: int) -> int:
-    """Join the trees of both ends of each edge; the root of a tree is its lowest rank."""
-    starts, nodes = edges
-    node, followed = begin, 0
-    while node < len(starts) - 1 and followed <= most:
-        followed += 1 + starts[node + 1] - starts[node]
-        for place in range(starts[node], starts[node + 1]):
-            one, other = ranks[node], ranks[nodes[place]]
-            while parents[one] != one:
-                parents[one] = parents[parents[one]]
-                one = parents[one]
-            while parents[other] != other:
-                parents[other] = parents[parents[other]]
-                other = parents[other]
-            if one < other:
-                parents[other] = one
-            else:
-                parents[one] = other
-        node += 1
-    return node
-
-
-@CompiledKernel
-def choose_labels(
-    edges: Edges, labels: Numbers, chosen: Numbers, votes: Numbers, begin: int, most: int
-) -> int:
-    """Choose the label with most votes of each node and its neighbours, of several the lowest.
-
-    `votes` has a zero for each label, and has again afterwards.
-    """
-    starts, nodes = edges
-    node, followed = begin, 0
-    while node < len(starts) - 1 and followed <= most:
-        followed += 1 + starts[node + 1] - starts[node]
-        best = labels[node]
-        votes[best] = 1
-        for place in range(starts[node], starts[node + 1]):
-            label = labels[nodes[place]]
-            votes[label] += 1
-            if votes[label] > votes[best] or (votes[label] == votes[best] and label < best):
-                best = label
-        votes[labels[node]] = 0
-        for place in range(starts[node], starts[node + 1]):
-            votes[labels[nodes[place]]] = 0
-        chosen[node] = best
-        node += 1
-    return node
-
-
-@CompiledKernel
-def settle_nearest(
-    edges: Edges,
-    weights: Floats,
-    distances: Floats,
-    heap: tuple[Numbers, Numbers],
-    size: int,
-    most: int,
-) -> int:
-    """Settle the nearest nodes of a heap and relax their edges; return the size of the heap.
-
-    The heap has nodes in order of distance, and for each node its place, -1 for those outside.
-    """
-    starts, nodes = edges
-    members, places = heap
-    followed = 0
-    while size > 0 and followed <= most:
-        node, last = members[0], members[size - 1]
-        size -= 1
-        places[node] = -1
-        hole = 0
-        while 2 * hole + 1 < size:  # the last member sinks from the top
-            child = 2 * hole + 1
-            if child + 1 < size and distances[members[child + 1]] < distances[members[child]]:
-                child += 1
-            if distances[members[child]] >= distances[last]:
-                break
-            members[hole] = members[child]
-            places[members[hole]] = hole
-            hole = child
-        if size > 0:
-            members[hole] = last
-            places[last] = hole
-        followed += 1 + starts[node + 1] - starts[node]
-        for place in range(starts[node], starts[node + 1]):
-            target = nodes[place]
-            distance = distances[node] + weights[place]
-            if distance >= distances[target]:
-                continue
-            distances[target] = distance
-            if places[target] < 0:
-                places[target] = size
-                size += 1
-            hole = places[target]
-            while hole > 0:  # the target rises from where it is
-                parent = (hole - 1) // 2
-                if distances[members[parent]] <= distance:
-                    break
-                members[hole] = members[parent]
-                places[members[hole]] = hole
-                hole = parent
-            members[hole] = target
-            places[target] = hole
-    return size
-
-
-@CompiledKernel
-def peel_cores(
-    edges: Edges, degrees: Numbers, order: tuple[Numbers, Numbers, Numbers], begin: int, most: int
-) -> int:
-    """Take out nodes by the number of neighbours left, which becomes their core number.
-
-    `order` has the nodes by degree, the place of each node there, and where each degree begins;
-    no node has a neighbour twice.
-    """
-    starts, nodes = edges
-    members, places, firsts = order
-    at, followed = begin, 0
-    while at < len(members) and followed <= most:
-        node = members[at]
-        followed += 1 + starts[node + 1] - starts[node]
-        for place in range(starts[node], starts[node + 1]):
-            other = nodes[place]
-            degree = degrees[other]
-            if degree <= degrees[node]:
-                continue
-            # The other changes places with the first of its degree, and leaves that degree.
-            first = firsts[degree]
-            swapped = members[first]
-            here = places[other]
-            members[first], members[here] = other, swapped
-            places[other], places[swapped] = first, here
-            firsts[degree] = first + 1
-            degrees[other] = degree - 1
-        at += 1
-    return at
-
-
-@CompiledKernel
-def count_triangles(edges: Edges, marks: Numbers, counts: Numbers, begin: int, most: int) -> int:
-    """Count the triangles of each node; every edge leads from one end only, without cycles.
-
-    `marks` has a zero for each node.
-    """
-    starts, nodes = edges
-    node, followed = begin, 0
-    while node < len(starts) - 1 and followed <= most:
-        mark = node + 1
-        followed += 1
-        for place in range(starts[node], starts[node + 1]):
-            marks[nodes[place]] = mark
-        for place in range(starts[node], starts[node + 1]):
-            other = nodes[place]
-            followed += 1 + starts[other + 1] - starts[other]
-            for corner in range(starts[other], starts[other + 1]):
-                third = nodes[corner]
-                if marks[third] == mark:
-                    counts[node] += 1
-                    counts[other] += 1
-                    counts[third] += 1
-        node += 1
-    return node
+        check()
+        node = library.run(name, starts, nodes, count, *arrays, node, STEP_EDGES, nodes=nodes)

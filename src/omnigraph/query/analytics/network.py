@@ -21,7 +21,7 @@ from omnigraph.query.adjacency import CsrAdjacency
 from omnigraph.query.analytics.kernels import OPERATOR
 from omnigraph.query.column_cache import ColumnCache, TypeTable
 from omnigraph.query.entities import find_type
-from omnigraph.query.kernels import Numbers
+from omnigraph.query.kernel_library import Numbers
 from omnigraph.query.limits import QueryBudget
 from omnigraph.query.topology import TopologyCache
 from omnigraph.storage.columns import Positions, id_ranks
@@ -186,9 +186,8 @@ def read_network(
         check()
     here, there = np.concatenate(srcs), np.concatenate(dsts)
     count = sum(table.rows for table in nodes.values())
-    out = CsrAdjacency.build(here, there, (count, count))
-    check()
-    into = CsrAdjacency.build(there, here, (count, count))
+    out = CsrAdjacency.build(here, there, (count, count), check)
+    into = CsrAdjacency.build(there, here, (count, count), check)
     return AnalysisNetwork(nodes, out, into, tuple(parts))
 
 

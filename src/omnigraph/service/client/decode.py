@@ -10,7 +10,7 @@ from typing import Any
 
 from omnigraph.catalog import Catalog, IncarnationId, MigrationPlan, TypeId, TypeKind, read_catalog
 from omnigraph.changes.commit_changes import ChangeBlock, CommitChangesPage, EntityChange
-from omnigraph.changes.entity_model import EntityHistory, HistoryEntry, ValueOrigin
+from omnigraph.changes.entity_model import EntityHistory, HistoryEntry, ValueOrigin, ValueOrigins
 from omnigraph.changes.feed import FeedPage
 from omnigraph.changes.model import Change, ChangeOp, EntityImage
 from omnigraph.commit.model import Branch, Commit, CommitId, Counts, DatasetEntry, Tag
@@ -18,6 +18,7 @@ from omnigraph.errors import NotFound
 from omnigraph.lang import Code, report_for_text
 from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.model import MergeOutcome, MergeResult
+from omnigraph.notebook.graphs import snapshot_html
 from omnigraph.plan.join_order import JoinChoice
 from omnigraph.query.executor import OperatorStats
 from omnigraph.query.explain import ExplainedOperator, Explanation
@@ -173,18 +174,22 @@ def read_subgraph(facts: JsonObject) -> Subgraph:
     )
 
 
-def read_origins(facts: JsonObject) -> dict[str, ValueOrigin]:
+def read_origins(facts: JsonObject) -> ValueOrigins:
     """Read the origins of the values of an entity."""
-    return {
-        name: ValueOrigin(
-            commit_id=origin["graph_commit_id"],
-            actor=origin["actor_id"],
-            created_at=None if origin["created_at"] is None else read_instant(origin["created_at"]),
-            message=origin["message"],
-            unknown_before=origin["unknown_before"],
-        )
-        for name, origin in facts["values"].items()
-    }
+    return ValueOrigins(
+        {
+            name: ValueOrigin(
+                commit_id=origin["graph_commit_id"],
+                actor=origin["actor_id"],
+                created_at=None
+                if origin["created_at"] is None
+                else read_instant(origin["created_at"]),
+                message=origin["message"],
+                unknown_before=origin["unknown_before"],
+            )
+            for name, origin in facts["values"].items()
+        }
+    )
 
 
 def _entity_change(facts: JsonObject) -> EntityChange:
@@ -335,6 +340,13 @@ class RemoteSnapshot:
     def entries(self) -> dict[str, DatasetEntry]:
         """Return every live dataset by `node:T` or `edge:E`, sorted."""
         return dict(sorted(self.datasets.items()))
+
+    def _repr_html_(self) -> str:
+        return snapshot_html(self.branch, self.commit_id, self.type_facts())
+
+    def type_facts(self) -> list[dict[str, Any]]:
+        """Return its types with properties and numbers of entities, as notebooks show them."""
+        return self.catalog.describe({key: entry.rows for key, entry in self.entries().items()})
 
 
 def _dataset_entry(facts: JsonObject) -> DatasetEntry:

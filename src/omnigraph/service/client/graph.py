@@ -17,8 +17,10 @@ from omnigraph.changes.model import Change, ChangeFilter
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput, NotFound, StorageUnavailable
+from omnigraph.graph.listings import CheckResults
 from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
 from omnigraph.merge.model import MergeResult
+from omnigraph.notebook.display import ReportList
 from omnigraph.query.checks import CheckResult
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
@@ -160,7 +162,7 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
     def run_checks(self, *, at: RemoteTarget | None = None) -> list[CheckResult]:
         request = wire.ChecksQuery(**self._context.state(at))
         facts = members(self._context.call(run_stored_checks, request))
-        return [CheckResult.from_json(one) for one in facts["checks"]]
+        return CheckResults(CheckResult.from_json(one) for one in facts["checks"])
 
     def blob(self, type_name: str, id: str, property: str, at: RemoteTarget | None = None) -> Blob:
         snapshot = self.snapshot(at)
@@ -338,7 +340,8 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
 
     def running_queries(self) -> list[RunningQuery]:
         answer = self._context.call(list_running, wire.NoRequest())
-        return [read_running_query(members(query), self.uri) for query in answer.queries]
+        running = (read_running_query(members(query), self.uri) for query in answer.queries)
+        return ReportList("Running queries", running)
 
     def cancel_query(self, id: str) -> None:
         self._context.call(cancel_running, wire.RunningQueryQuery(query_id=id))

@@ -23,6 +23,7 @@ from omnigraph.changes.model import ChangeFilter
 from omnigraph.commit.commit_log import AheadBehind
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
 from omnigraph.errors import InvalidInput, StorageUnavailable, translate_disk_errors
+from omnigraph.graph.listings import BranchNames, CommitList, TagList
 from omnigraph.graph.protocol import (
     BranchesApi,
     ChangesApi,
@@ -216,7 +217,7 @@ class RemoteBranches(BranchesApi[RemoteAddress, RemoteTarget]):
         return self.get(name)
 
     def list(self) -> list[str]:
-        return self._context.call(list_branches, wire.NoRequest()).branches
+        return BranchNames(self._context.call(list_branches, wire.NoRequest()).branches)
 
     def get(self, name: str) -> Branch:
         return read_branch(members(self._context.call(get_branch, wire.BranchQuery(branch=name))))
@@ -237,7 +238,7 @@ class RemoteTags(TagsApi[RemoteAddress, RemoteTarget]):
 
     def list(self) -> list[Tag]:
         answer = self._context.call(list_tags, wire.NoRequest())
-        return [read_tag(members(tag)) for tag in answer.tags]
+        return TagList(read_tag(members(tag)) for tag in answer.tags)
 
     def delete(self, name: str) -> None:
         self._context.call(delete_tag, wire.TagQuery(tag=name))
@@ -251,7 +252,7 @@ class RemoteCommits(CommitsApi[RemoteAddress, RemoteTarget]):
     ) -> list[Commit]:
         request = wire.CommitListQuery(branch=self._branch(branch), limit=limit, actor=actor)
         answer = self._context.call(list_commits, request)
-        return [Commit.from_json(members(commit)) for commit in answer.commits]
+        return CommitList(Commit.from_json(members(commit)) for commit in answer.commits)
 
     def get(self, id: str) -> Commit:
         answer = self._context.call(get_commit, wire.CommitQuery(commit_id=id))

@@ -1,0 +1,1 @@
+"""The interactive shell of `omnigraph shell`: statements, commands, completion and line input."""
