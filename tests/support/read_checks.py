@@ -13,6 +13,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.embed import Embedder
 from omnigraph.errors import OmniError
+from omnigraph.query import kernel_library
 from omnigraph.query.engine import Engine, QuerySettings
 from omnigraph.query.expansion import ExpandMode
 from omnigraph.query.result import Result
@@ -53,8 +54,15 @@ def _as_if_large(graph: og.Graph, read: Read) -> Result:
         return engine.run(graph.snapshot(), read.text, read.params, None, settings)
 
 
+def _without_kernels(graph: og.Graph, read: Read) -> Result:
+    """Ask as where no compiler was: NumPy does what kernels do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_library, "LIBRARY", None)
+        settings = QuerySettings(expand=ExpandMode.TOPOLOGY)
+        return graph._engine.run(graph.snapshot(), read.text, read.params, None, settings)
+
+
 LARGE: Mapping[str, int] = {
-    "adjacency.NUMPY_SORT_MAX_EDGES": 0,
     "expansion.KERNEL_MIN_STARTS": 1,
     "executor.DENSE_NODE_RATIO": 1_000_000,
     "executor.STEP_ROWS": 5,
@@ -73,6 +81,7 @@ WAYS: Ways = {
     "indexed": _with(QuerySettings(expand=ExpandMode.INDEXED)),
     "topology": _with(QuerySettings(expand=ExpandMode.TOPOLOGY)),
     "large": _as_if_large,
+    "without kernels": _without_kernels,
     "few ranked": _with(QuerySettings(few=0)),
 }
 """The execution modes of the engine; all give the same rows."""

@@ -9,6 +9,7 @@ from keyword import iskeyword
 import click
 
 from omnigraph.cli.examples import add_examples
+from omnigraph.cli.light_start import start_light
 from omnigraph.cli.older_lines import translate_line
 from omnigraph.cli.options import (
     accept_global_options,
@@ -165,6 +166,7 @@ def main() -> None:
 
     The exit code is 1, or by cause where the command documents that.
     """
+    start_light(sys.argv[1:])
     try:
         cli(prog_name="omnigraph")
     except OmniError as error:
