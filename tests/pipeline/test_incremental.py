@@ -73,8 +73,11 @@ def test_a_cursor_reads_each_row_once_on_each_branch(graph, tmp_path):
     assert graph.pipeline.run(path).given == 1
     assert ages(graph, "side") == {"ada": 1, "bo": 2, "cy": 3}
     path.write_text(CURSOR)
-    report = graph.pipeline.run(path)
+    first, report = report, graph.pipeline.run(path)
     assert report.sources[0]["incremental"]["after"] == "2026-01-02T00:00:00.000001+00:00"
+    assert report.previous["seconds"] > 0
+    assert report.previous["run"] == graph.pipeline.status()[1].id != first.run
+    assert graph.pipeline.report().previous == report.previous
     assert ages(graph) == {"ada": 1, "bo": 2, "cy": 3}
     assert graph.verify().ok
 

@@ -5,71 +5,27 @@ Charts are inline SVG; colours follow the light or dark setting of the browser; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
+from typing import Any
 
+from omnigraph.pipeline.runs.next_steps import NextStep, next_steps
 from omnigraph.pipeline.runs.report import RunReport
+from omnigraph.pipeline.runs.report_style import STYLE
 from omnigraph.version import __version__
 
-_STYLE = """
-:root { color-scheme: light dark; --bg: #f6f7f9; --card: #ffffff; --ink: #1a202c; --soft: #5a6577;
-  --line: #e2e6ec; --ok: #2f8f6b; --bad: #d2691e; --info: #3b6fb6; --track: #e9edf2;
-  --s0: #3b6fb6; --s1: #2f8f6b; --s2: #c99a2e; --s3: #8a5fb0; --s4: #c2557a; --s5: #4a9aa8; }
-@media (prefers-color-scheme: dark) { :root { --bg: #12161c; --card: #1b212a; --ink: #e8ecf2;
-  --soft: #9aa7b8; --line: #2c3440; --ok: #4fbf94; --bad: #f0945a; --info: #7aa7e0;
-  --track: #2a323d; --s0: #7aa7e0; --s1: #4fbf94; --s2: #e0b95a; --s3: #b794d6; --s4: #e38aa8;
-  --s5: #79c3cf; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--bg); color: var(--ink); line-height: 1.45;
-  font: 16px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
-h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.05rem; margin: 0 0 .8rem; }
-header { display: flex; flex-wrap: wrap; gap: .4rem .8rem; align-items: center; }
-.badge { border-radius: 99px; padding: .1rem .7rem; font-size: .85rem; font-weight: 600;
-  color: var(--card); background: var(--ok); }
-.badge.bad { background: var(--bad); }
-.under { color: var(--soft); margin: .3rem 0 1.2rem; overflow-wrap: anywhere; }
-.numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .7rem;
-  margin-bottom: .9rem; }
-.number, section { background: var(--card); border: 1px solid var(--line); border-radius: .7rem; }
-.number { padding: .7rem .9rem; }
-.number b { display: block; font-size: 1.35rem; white-space: nowrap;
-  font-variant-numeric: tabular-nums; }
-.number span { color: var(--soft); font-size: .85rem; }
-section { padding: 1rem; margin-bottom: .9rem; }
-.bar { display: grid; grid-template-columns: 11rem 1fr 12rem;
-  gap: .2rem .7rem; align-items: center; margin: .35rem 0; font-size: .92rem; }
-.bar .name { overflow-wrap: anywhere; }
-.bar .value { text-align: right; color: var(--soft); font-variant-numeric: tabular-nums; }
-svg { display: block; width: 100%; height: .8rem; border-radius: .3rem; }
-svg.tall { height: 1.5rem; }
-.track { fill: var(--track); } .ok { fill: var(--ok); } .bad { fill: var(--bad); }
-.info { fill: var(--info); }
-.s0 { fill: var(--s0); } .s1 { fill: var(--s1); } .s2 { fill: var(--s2); } .s3 { fill: var(--s3); }
-.s4 { fill: var(--s4); } .s5 { fill: var(--s5); }
-.legend { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin: .6rem 0 0; padding: 0;
-  list-style: none; font-size: .9rem; }
-.legend svg { display: inline-block; width: .7rem; height: .7rem; margin-right: .35rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; }
-th { color: var(--soft); font-weight: 500; white-space: nowrap; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-tr:last-child td { border-bottom: 0; }
-code { font: .88em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
-  overflow-wrap: anywhere; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; margin: 0;
-  font-size: .92rem; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; font-size: .88rem; }
-footer { color: var(--soft); font-size: .85rem; }
-@media (max-width: 34rem) { .bar { grid-template-columns: 1fr auto; }
-  .bar .chart { grid-column: 1 / -1; grid-row: 2; } dl { grid-template-columns: 1fr; gap: 0; }
-  dd { margin-bottom: .5rem; } }
-"""
 _MAX_CONFLICTS = 50
+_STAGE_TEXTS = {
+    "start": "to start Spark; a running session is reused by later runs of the same process",
+    "extract": "to open, read through and check the sources",
+    "stage": "to read, map and write the rows",
+    "validate": "to check the rows against each other and the graph",
+    "embed": "to compute vectors",
+    "check": "for the checks of the pipeline",
+    "publish": "to find unchanged rows and publish the commit",
+    "merge": "to merge the branch",
+}
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -77,8 +33,9 @@ def report_page(report: RunReport) -> str:
     """Return the page of a report."""
     parts = [
         _head(report),
-        _numbers(report),
         _error(report),
+        _numbers(report),
+        _next(report),
         _types(report),
         _rules(report),
         _stages(report),
@@ -93,7 +50,7 @@ def report_page(report: RunReport) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(report.pipeline)}: run {escape(report.run)}</title>\n"
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n"
+        f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n"
         f"<footer>omnigraph {escape(__version__)}</footer>\n</main>\n</body>\n</html>\n"
     )
 
@@ -151,20 +108,61 @@ def _head(report: RunReport) -> str:
 
 def _numbers(report: RunReport) -> str:
     changed = sum(
-        type_[word] for type_ in report.types.values() for word in ("inserted", "updated")
+        type_[word]
+        for type_ in report.types.values()
+        for word in ("inserted", "updated", "deleted")
     )
+    before = report.previous
     shown = [
-        (f"{report.given:,}", "rows in"),
-        (f"{report.accepted:,}", "accepted"),
-        (f"{report.rejected:,}", "rejected"),
-        (f"{changed:,}", "entities written"),
-        (size_text(report.bytes), "written"),
-        (seconds_text(report.seconds), "total time"),
+        (f"{report.given:,}", "rows in", _delta(report.given, before, "given")),
+        (f"{report.accepted:,}", "accepted", ""),
+        (f"{report.rejected:,}", "rejected", _delta(report.rejected, before, "rejected")),
+        (f"{changed:,}", "entities changed", ""),
+        (size_text(report.bytes), "written", ""),
+        (seconds_text(report.seconds), "total time", _delta(report.seconds, before, "seconds")),
     ]
     cells = (
-        f'<div class="number"><b>{value}</b><span>{what}</span></div>' for value, what in shown
+        f'<div class="number"><b>{value}</b><span>{what}</span>{delta}</div>'
+        for value, what, delta in shown
     )
-    return f'<div class="numbers">{"".join(cells)}</div>'
+    note = ""
+    if before is not None:
+        at = before["started_at"][:16].replace("T", " ")
+        note = (
+            f'<p class="under">compared with the previous run of this pipeline, {escape(at)} UTC '
+            f"(<code>{escape(before['run'])}</code>)</p>"
+        )
+    return f'<div class="numbers">{"".join(cells)}</div>{note}'
+
+
+def _delta(now: float, before: Mapping[str, Any] | None, name: str) -> str:
+    """Return how a number differs from that of the previous run."""
+    if before is None:
+        return ""
+    old = before[name]
+    if now == old:
+        text = "as before"
+    else:
+        is_time = name == "seconds"
+        size = seconds_text(abs(now - old)) if is_time else f"{abs(now - old):,}"
+        word = ("longer" if is_time else "more") if now > old else "shorter" if is_time else "fewer"
+        text = f"{size} {word}" + (f" ({abs(now - old) / old:.0%})" if old else "")
+    return f'<span class="delta">{text}</span>'
+
+
+def _next(report: RunReport) -> str:
+    items = [
+        f"<li>{_step_text(step)}"
+        + ("" if step.command is None else f'<code class="command">{escape(step.command)}</code>')
+        + "</li>"
+        for step in next_steps(report)
+    ]
+    return f"<section><h2>Next step</h2><ol>{''.join(items)}</ol></section>" if items else ""
+
+
+def _step_text(step: NextStep) -> str:
+    text = escape(step.text)
+    return f'<a href="#rejects">{text}</a>' if step.rejects else text
 
 
 def _error(report: RunReport) -> str:
@@ -218,19 +216,20 @@ def _stages(report: RunReport) -> str:
     total = sum(stage["seconds"] for stage in report.stages)
     if not total:
         return ""
-    shapes = []
-    at = 0.0
-    for number, stage in enumerate(report.stages):
-        width = 100 * stage["seconds"] / total
-        shapes.append(_rect(f"s{number % 6}", at, width, stage["name"]))
-        at += width
-    legend = _legend(
-        (f"s{number % 6}", f"{stage['name']} {seconds_text(stage['seconds'])}")
-        for number, stage in enumerate(report.stages)
-    )
-    return (
-        f"<section><h2>Time by stage</h2>{_svg(shapes, 'tall', 'time by stage')}{legend}</section>"
-    )
+    slowest = max(report.stages, key=lambda stage: stage["seconds"])
+    before = {one["name"]: one["seconds"] for one in (report.previous or {}).get("stages", ())}
+    bars = []
+    for stage in report.stages:
+        name, seconds = stage["name"], stage["seconds"]
+        value = f"{seconds_text(seconds)}, {seconds / total:.0%}"
+        if name in before:
+            value += f" (before: {seconds_text(before[name])})"
+        bars.append(_bar(name, (("info", seconds),), slowest["seconds"], value))
+    about = _STAGE_TEXTS.get(slowest["name"], "")
+    share = f"{seconds_text(slowest['seconds'])} of {seconds_text(total)}"
+    text = f"took the longest: {share}{about and ', '}{about}."
+    lead = f"<b>{escape(slowest['name'])}</b> {escape(text)}"
+    return f'<section><h2>Time by stage</h2><p class="lead">{lead}</p>{"".join(bars)}</section>'
 
 
 def _merge(report: RunReport) -> str:
@@ -277,11 +276,24 @@ def _sources(report: RunReport) -> str:
             f"{source['files']:,}" if source["files"] else "",
             "" if source["rows"] is None else f"{source['rows']:,}",
             f"{source['broken']:,}",
+            _increment_text(source.get("incremental")),
         ]
         for source in report.sources
     ]
-    heads = ["source", "kind", "files", "rows", "unreadable"]
+    heads = ["source", "kind", "files", "rows", "unreadable", "incremental"]
+    if not any(row[-1] for row in rows):
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
     return f"<section><h2>Sources</h2>{_table(heads, rows)}</section>" if rows else ""
+
+
+def _increment_text(increment: Mapping[str, Any] | None) -> str:
+    """Return what an incremental source was read for."""
+    if increment is None:
+        return ""
+    if "cursor" not in increment:
+        return "new files"
+    after = f"after {increment['after']} " if increment["after"] is not None else ""
+    return f"{increment['cursor']}: {after}up to {increment['to']}"
 
 
 def _examples(report: RunReport) -> str:
@@ -300,9 +312,9 @@ def _examples(report: RunReport) -> str:
                 where,
             ]
         )
-    note = f"<p>All rejected rows are in <code>{escape(str(report.rejects))}</code>.</p>"
+    note = f"<p>All rejected rows are in {_link(str(report.rejects))}.</p>"
     table = _table(["type", "rule", "message", "location"], rows)
-    return f"<section><h2>Rejected rows</h2>{table}{note}</section>"
+    return f'<section id="rejects"><h2>Rejected rows</h2>{table}{note}</section>'
 
 
 def _facts(report: RunReport) -> str:
@@ -328,10 +340,21 @@ def _facts(report: RunReport) -> str:
     return f"<section><h2>Details</h2><dl>{''.join(items)}</dl></section>"
 
 
+def _link(address: str) -> str:
+    """Return an address that a browser opens if it can."""
+    if address.startswith(("http://", "https://", "file:/")):
+        target = address
+    elif "://" in address:
+        return f"<code>{escape(address)}</code>"
+    else:
+        target = Path(address).absolute().as_uri()
+    return f'<a href="{escape(target)}"><code>{escape(address)}</code></a>'
+
+
 # --- shapes ------------------------------------------------------------------------------------
 
 
-def _bar(name: str, parts: Iterable[tuple[str, int]], most: int, value: str) -> str:
+def _bar(name: str, parts: Iterable[tuple[str, float]], most: float, value: str) -> str:
     shapes = [_rect("track", 0, 100)]
     at = 0.0
     for colour, count in parts:
@@ -376,13 +399,15 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     def cell(tag: str, text: str, place: int) -> str:
         kind = ' class="n"' if numeric[place] else ""
-        return f"<{tag}{kind}>{escape(text)}</{tag}>"
+        label = f' data-label="{escape(heads[place])}"' if tag == "td" else ""
+        return f"<{tag}{kind}{label}>{escape(text)}</{tag}>"
 
     head = "".join(cell("th", text, i) for i, text in enumerate(heads))
     body = "".join(
         f"<tr>{''.join(cell('td', text, i) for i, text in enumerate(row))}</tr>" for row in rows
     )
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+    table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="scroll"><table>{table}</table></div>'
 
 
 def _is_number(text: str) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from omnigraph.errors import GraphCorrupt, NotFound
+from omnigraph.errors import GraphCorrupt, NotFound, OmniError
 from omnigraph.notebook.display import ReportDisplay
-from omnigraph.pipeline.runs.run import PipelineRun
+from omnigraph.pipeline.runs.run import PipelineRun, RunState
 from omnigraph.storage import ObjectStore
 
 REPORT_VERSION = 1
@@ -24,7 +24,9 @@ class RunReport(ReportDisplay):
     `types` are by `node:T` and `edge:E`: rows `given`, `accepted` and `rejected` by rule, entities
     `inserted`, `updated` and `deleted`, `bytes` written. `stages` are `name` and `seconds` in
     order. `merge` is the result of the merge; with conflicts the branch is kept. `checks` are the
-    results of checks with their findings, `notes` texts for the user.
+    results of checks with their findings, `notes` texts for the user. `previous` are `run`,
+    `started_at`, `given`, `rejected`, `seconds` and `stages` of the last finished run of the same
+    pipeline.
     """
 
     run: str
@@ -50,6 +52,7 @@ class RunReport(ReportDisplay):
     examples: Sequence[Mapping[str, Any]] = ()
     notes: Sequence[str] = ()
     checks: Sequence[Mapping[str, Any]] = ()
+    previous: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
 
     @property
@@ -112,10 +115,31 @@ def read_report(objects: ObjectStore, run: PipelineRun) -> RunReport:
         document = json.loads(data)
         for name in ("notes", "checks"):  # reports of older releases have none
             document.setdefault(name, [])
+        document.setdefault("previous", None)
         return RunReport(**{f.name: document[f.name] for f in fields(RunReport)})
     except (KeyError, TypeError, ValueError) as error:
         message = f"the report of run {run.id} cannot be read"
         raise GraphCorrupt(message, cause=str(error)) from error
+
+
+def find_previous(
+    objects: ObjectStore, runs: Sequence[PipelineRun], run: PipelineRun
+) -> dict[str, Any] | None:
+    """Return what a report says of the last finished run of the same pipeline."""
+    name = run.about.get("pipeline")
+    for other in sorted(runs, key=lambda one: one.id, reverse=True):
+        if other.id >= run.id or other.about.get("pipeline") != name:
+            continue
+        if other.state is not RunState.FINISHED:
+            continue
+        try:
+            report = read_report(objects, other)
+        except OmniError:
+            continue
+        if not report.repeated:
+            facts = ("run", "started_at", "given", "rejected", "seconds", "stages")
+            return {fact: getattr(report, fact) for fact in facts}
+    return None
 
 
 def _path(run: PipelineRun) -> str:

@@ -28,7 +28,13 @@ from omnigraph.pipeline.load.rejects import (
     refuse_unreadable,
     reject_examples,
 )
-from omnigraph.pipeline.runs.report import MAX_EXAMPLES, RunReport, read_report, store_report
+from omnigraph.pipeline.runs.report import (
+    MAX_EXAMPLES,
+    RunReport,
+    find_previous,
+    read_report,
+    store_report,
+)
 from omnigraph.pipeline.runs.requests import PipelineInterrupted, RequestFactory
 from omnigraph.pipeline.runs.run import PipelineRun, RunState, RunStore
 from omnigraph.pipeline.runs.start_snapshot import find_start_snapshot
@@ -221,6 +227,7 @@ def _run_and_record(
     """Execute a run and record its outcome."""
     runs = RunStore(running.manifest.objects)
     running.facts["actor"] = running.request(OPERATION, run.branch, None).actor
+    running.facts["previous"] = find_previous(running.manifest.objects, runs.list(), run)
     running.facts["sources"] = [_source_facts(ready, source) for source in ready.opened]
     try:
         with quiet_spark():
