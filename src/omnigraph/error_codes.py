@@ -395,6 +395,7 @@ invalid_resource_id | invalid | The name of a resource is invalid.
 invalid_storage_root | invalid | The storage address of the cluster is invalid.
 unsupported_state_backend | invalid | The state backend is not supported.
 graph_id_not_servable | invalid | A server cannot serve a graph of this name.
+dangling_check_reference | invalid | The check that is listed is not a stored query of its graph.
 dangling_graph_reference | invalid | The graph that is referred to is not declared.
 dangling_embedding_provider_reference | invalid | An embedding provider is not declared.
 wrong_kind_reference | invalid | The reference names a resource of another kind.
@@ -416,6 +417,7 @@ query_file_missing | invalid | A query file cannot be read.
 query_parse_error | invalid | A query file has syntax errors.
 query_key_mismatch | invalid | A query file does not contain the query it is declared for.
 query_typecheck_skipped | invalid | Stored queries were not checked because the schema is invalid.
+check_invalid | invalid | The query cannot be a check: it changes data, or needs parameters.
 query_typecheck_error | invalid | A stored query does not fit the schema of its graph.
 duplicate_query_name | invalid | Two query files contain a query of the same name.
 policy_file_missing | invalid | The policy file cannot be read.
