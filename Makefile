@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check ui docs dist screenshots fmt fuzz fuzz-server soak soak-server mutants bench docs-gen lock clean
+.PHONY: help demo test check ui docs dist screenshots fmt fuzz fuzz-server soak soak-server mutants compat bench docs-gen lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,7 +43,7 @@ ui: $(READY) ## Build Studio, the web page of the server, if ui/ has changed
 
 dist: ui ## Build the sdist and the wheel in dist/
 	@rm -rf dist
-	@$(PY) -m build --no-isolation
+	@$(PY) -m hatchling build
 
 docs: $(READY) ## Build the documentation site in build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
@@ -90,6 +90,9 @@ mutants: $(READY) ## Change core modules in 200 small ways and list what no test
 
 bench: $(READY) ## Measure speed and record it
 	PYTHONPATH=. $(PY) benchmarks/run.py $(ARGS)
+
+compat: ui $(UV) ## Run a fast part of the suite on the oldest and newest dependencies, on each Python
+	$(PY) scripts/compat.py --uv $(UV) $(ARGS)
 
 docs-gen: $(READY) ## Regenerate the reference tables in docs/ from the registries
 	$(PY) scripts/docs_gen.py $(ARGS)

@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import collaborate
+import install
 import load
 import reads
 import search
@@ -26,6 +27,7 @@ import spark
 import start
 import writers
 from collaborate import collaborations
+from install import installations
 from load import load_ratios
 from mutation import mutations_of_one_row
 from reads import reads_beside_ladybug
@@ -45,6 +47,7 @@ RESULTS = Path(__file__).with_name("results.json")
 REPEATS = 5
 SCALED: dict[str, tuple[Callable[[float], list[dict[str, object]]], float]] = {
     "collaborate": (collaborations, collaborate.SMALL),
+    "install": (lambda _: installations(), install.ONCE),
     "load": (load_ratios, load.SMALL),
     "pipeline": (pipeline_ratios, spark.SMALL),
     "reads": (reads_beside_ladybug, reads.SMALL),
@@ -74,6 +77,7 @@ def main() -> None:
             start_of_version_command(),
             import_of_the_package(),
             *starts_of_commands(),
+            *installations(),
             *commits_of_one_row(),
             open_of_100_types(),
             branch_of_a_long_history(),

@@ -1,4 +1,4 @@
-"""Rewrite the words of a command line, for errors that show the corrected one.
+"""Read and rewrite the words of a command line, for errors that show the corrected one.
 
 A line is the words after the name of the program, in the order they were given.
 """
@@ -12,6 +12,13 @@ from collections.abc import Sequence
 ADDRESS_OPTIONS = ("--store", "--uri")
 """The options that are alternatives to the argument GRAPH."""
 EXAMPLE_ADDRESS = "./my-graph"
+STORE_VARIABLE = "OMNIGRAPH_STORE"
+"""The variable with the address of the graph."""
+
+
+def is_address(text: str) -> bool:
+    """Return whether a word is written like the address of a graph: a path or a URI."""
+    return "/" in text or "\\" in text or text in (".", "..")
 
 
 def given_line() -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from omnigraph.cli.command_line import (
     ADDRESS_OPTIONS,
+    STORE_VARIABLE,
     line_text,
     with_graph,
     with_server,
@@ -20,7 +21,6 @@ from omnigraph.cli.command_line import (
 from omnigraph.cli.options import InvalidUsage
 from omnigraph.service.user_config import Profile, UserConfig
 
-STORE_VARIABLE = "OMNIGRAPH_STORE"
 DIRECT_COMMANDS = (
     "init",
     "studio",
@@ -69,11 +69,6 @@ class GraphAddress:
 def is_local(address: str) -> bool:
     """Return whether an address is a local folder."""
     return "://" not in address or address.startswith("file://")
-
-
-def is_address(text: str) -> bool:
-    """Return whether a word is written like the address of a graph: a path or a URI."""
-    return "/" in text or "\\" in text or text in (".", "..")
 
 
 def resolve_address(options: AddressOptions, verb: str, operator: UserConfig) -> GraphAddress:

@@ -17,12 +17,10 @@ from typing import Any, cast
 
 import click
 
-from omnigraph.cli.command_line import given_line
+from omnigraph.cli.command_line import STORE_VARIABLE, given_line, is_address
 from omnigraph.cli.graph_address import (
-    STORE_VARIABLE,
     AddressOptions,
     GraphAddress,
-    is_address,
     is_local,
     resolve_address,
 )

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from omnigraph.cli.command_table import COMMAND_TABLE
+from omnigraph.cli.completion import completed_type
 
 _PATHS = {
     "file": click.Path(),
@@ -57,7 +60,7 @@ def _summary(words: str, table: dict[str, str]) -> click.Command | None:
     made = command(
         words.rpartition(" ")[2],
         help=about,
-        params=[_parameter(one) for one in parameters.split()],
+        params=[_parameter(words, one) for one in parameters.split()],
     )
     if isinstance(made, click.Group):
         prefix = f"{words} "
@@ -70,10 +73,10 @@ def _summary(words: str, table: dict[str, str]) -> click.Command | None:
     return made
 
 
-def _parameter(text: str) -> click.Parameter:
+def _parameter(words: str, text: str) -> click.Parameter:
     repeats = text.endswith("+")
     names, takes_value, values = text.removesuffix("+").partition("=")
-    type_: click.Path | click.Choice[str] | None = None
+    type_: click.ParamType[Any] | None = completed_type(words, names.split(",")[0])
     if values:
         type_ = _PATHS.get(values) or click.Choice(values.split(","))
     if not names.startswith("-"):

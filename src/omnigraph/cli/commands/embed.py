@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.graph_address import is_address
+from omnigraph.cli.command_line import is_address
 from omnigraph.cli.options import actor_option, json_option, store_option
 from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import show_progress

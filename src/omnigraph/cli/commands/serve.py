@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from omnigraph.cli.graph_address import STORE_VARIABLE
+from omnigraph.cli.command_line import STORE_VARIABLE
 from omnigraph.cli.open_graph import stored_address
 from omnigraph.cli.options import durability_option, option_value, store_option
 from omnigraph.errors import InvalidInput, install_command
