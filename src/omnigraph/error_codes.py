@@ -274,6 +274,7 @@ policy_invalid | invalid | The policy or its test file is invalid; the message l
 policy_too_long | invalid | The policy file is too long.
 policy_file_unreadable | invalid | The policy file cannot be read.
 policy_action_unknown | invalid | The policy action does not exist.
+policy_library_missing | unavailable | Cedar is not installed: `pip install 'omnigraph[policy]'`.
 policy_evaluation_failed | internal | The policy could not be evaluated; nothing is allowed.
 
 # HTTP requests
@@ -307,7 +308,7 @@ graphs_not_served | invalid | Graphs cannot be opened, so the server does not st
 graph_id_invalid | invalid | The graph ID cannot be used.
 graph_id_duplicate | invalid | Two graphs have the same ID.
 server_unprotected | invalid | The server would listen on a network address without tokens.
-server_missing | invalid | Libraries are not installed: `pip install 'omnigraph[server]'`.
+server_missing | invalid | Libraries are not installed: `omnigraph[server]` or `[mcp]`.
 telemetry_missing | invalid | Libraries are not installed: `pip install 'omnigraph[telemetry]'`.
 notebook_missing | invalid | Libraries are not installed: `pip install 'omnigraph[notebook]'`.
 tokens_missing | invalid | A policy is set without tokens, so callers cannot be identified.

@@ -214,6 +214,11 @@ def translate_disk_errors(path: Path | str) -> Iterator[None]:
         raise StorageUnavailable(f"cannot write {path}: {why}", code=code, cause=text) from error
 
 
+def install_command(extra: str) -> str:
+    """Return the command that installs an optional part of omnigraph."""
+    return f"pip install 'omnigraph[{extra}]'"
+
+
 class FormatUnsupported(OmniError):
     """The graph was written by another version of the format."""
 
