@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check ui docs screenshots fmt fuzz fuzz-server soak soak-server mutants bench docs-gen lock clean
+.PHONY: help demo test check ui docs dist screenshots fmt fuzz fuzz-server soak soak-server mutants bench docs-gen lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,10 @@ check: $(READY) ## Lint, format check, types, import layers, spelling, words
 
 ui: $(READY) ## Build Studio, the web page of the server, if ui/ has changed
 	@$(PY) scripts/build_ui.py
+
+dist: ui ## Build the sdist and the wheel in dist/
+	@rm -rf dist
+	@$(PY) -m build --no-isolation
 
 docs: $(READY) ## Build the documentation site in build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict

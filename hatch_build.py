@@ -19,7 +19,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_PAGE = "src/omnigraph/server/studio/index.html"
+_BUILT = ("src/omnigraph/server/studio/index.html", "src/omnigraph/notebook/canvas/canvas.js")
 _SOURCE = "src/omnigraph/query/kernels.c"
 _LIBRARY = f"src/omnigraph/query/_kernels.{'dll' if sys.platform == 'win32' else 'so'}"
 _OPTIONS = ("-O3", "-std=c99", "-ffp-contract=off", "-fvisibility=hidden", "-shared", "-fPIC")
@@ -34,7 +34,8 @@ class DistributionHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Raise FileNotFoundError for a distribution whose `/` would be a page of instructions."""
-        if version != "editable" and not (Path(self.root) / _PAGE).is_file():
+        built = all(Path(self.root, path).is_file() for path in _BUILT)
+        if version != "editable" and not built:
             message = "Studio is not built: run `make ui`, then build the distribution"
             raise FileNotFoundError(message)
         if self.target_name != "wheel":

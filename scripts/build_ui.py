@@ -1,7 +1,7 @@
-"""Build Studio from `ui/` with the Node of the virtual environment; nothing to do if it is built.
+"""Build Studio and the canvas of notebooks from `ui/` with the Node of the virtual environment.
 
 The packages of `package-lock.json` are installed again when that file changes. A build is repeated
-when any source of it changes, or when its output is missing.
+when any source of it changes, or when an output is missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 UI = ROOT / "ui"
-OUTPUT = ROOT / "src/omnigraph/server/studio"
+OUTPUTS = (
+    ROOT / "src/omnigraph/server/studio/index.html",
+    ROOT / "src/omnigraph/notebook/canvas/canvas.js",
+)
 _PACKAGES_STAMP = UI / "node_modules/.omnigraph-lock"
 _BUILD_STAMP = ROOT / "build/ui/built"
 _FILES = ("package.json", "package-lock.json", "*.html", "*.config.*", "tsconfig.json")
@@ -27,7 +30,7 @@ def main() -> int:
     """Build what is not up to date; return the exit code."""
     force = "--force" in sys.argv[1:]
     state = digest(_sources())
-    if not force and _read(_BUILD_STAMP) == state and (OUTPUT / "index.html").is_file():
+    if not force and _read(_BUILD_STAMP) == state and all(path.is_file() for path in OUTPUTS):
         print("Studio is built.")
         return 0
     lock = digest([UI / "package-lock.json"])

@@ -274,6 +274,7 @@ policy_invalid | invalid | The policy or its test file is invalid; the message l
 policy_too_long | invalid | The policy file is too long.
 policy_file_unreadable | invalid | The policy file cannot be read.
 policy_action_unknown | invalid | The policy action does not exist.
+policy_library_missing | unavailable | Cedar is not installed: `pip install 'omnigraph[policy]'`.
 policy_evaluation_failed | internal | The policy could not be evaluated; nothing is allowed.
 
 # HTTP requests
@@ -307,7 +308,7 @@ graphs_not_served | invalid | Graphs cannot be opened, so the server does not st
 graph_id_invalid | invalid | The graph ID cannot be used.
 graph_id_duplicate | invalid | Two graphs have the same ID.
 server_unprotected | invalid | The server would listen on a network address without tokens.
-server_missing | invalid | Libraries are not installed: `pip install 'omnigraph[server]'`.
+server_missing | invalid | Libraries are not installed: `omnigraph[server]` or `[mcp]`.
 telemetry_missing | invalid | Libraries are not installed: `pip install 'omnigraph[telemetry]'`.
 notebook_missing | invalid | Libraries are not installed: `pip install 'omnigraph[notebook]'`.
 tokens_missing | invalid | A policy is set without tokens, so callers cannot be identified.
@@ -394,6 +395,7 @@ invalid_resource_id | invalid | The name of a resource is invalid.
 invalid_storage_root | invalid | The storage address of the cluster is invalid.
 unsupported_state_backend | invalid | The state backend is not supported.
 graph_id_not_servable | invalid | A server cannot serve a graph of this name.
+dangling_check_reference | invalid | The check that is listed is not a stored query of its graph.
 dangling_graph_reference | invalid | The graph that is referred to is not declared.
 dangling_embedding_provider_reference | invalid | An embedding provider is not declared.
 wrong_kind_reference | invalid | The reference names a resource of another kind.
@@ -415,6 +417,7 @@ query_file_missing | invalid | A query file cannot be read.
 query_parse_error | invalid | A query file has syntax errors.
 query_key_mismatch | invalid | A query file does not contain the query it is declared for.
 query_typecheck_skipped | invalid | Stored queries were not checked because the schema is invalid.
+check_invalid | invalid | The query cannot be a check: it changes data, or needs parameters.
 query_typecheck_error | invalid | A stored query does not fit the schema of its graph.
 duplicate_query_name | invalid | Two query files contain a query of the same name.
 policy_file_missing | invalid | The policy file cannot be read.

@@ -10,10 +10,9 @@ import errno
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-from omnigraph.notebook.problems import error_html
 
 
 class Category(StrEnum):
@@ -61,7 +60,10 @@ class OmniError(Exception):
         }
 
     def _repr_html_(self) -> str:
-        return error_html(type(self).__name__, self.to_json())
+        # Every program imports errors; only notebooks show them as HTML.
+        problems = import_module("omnigraph.notebook.problems")
+        html: str = problems.error_html(type(self).__name__, self.to_json())
+        return html
 
 
 def _restore_error(error_type: type[OmniError], arguments: tuple[Any, ...]) -> OmniError:
@@ -210,6 +212,11 @@ def translate_disk_errors(path: Path | str) -> Iterator[None]:
         numbers = [error.errno, *(n for n in _DISK_ERRORS if f"[errno {n}]" in text.lower())]
         why, code = next((_DISK_ERRORS[n] for n in numbers if n in _DISK_ERRORS), default)
         raise StorageUnavailable(f"cannot write {path}: {why}", code=code, cause=text) from error
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an optional part of omnigraph."""
+    return f"pip install 'omnigraph[{extra}]'"
 
 
 class FormatUnsupported(OmniError):

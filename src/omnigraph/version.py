@@ -1,6 +1,6 @@
 """Versions of the package and of the storage format it writes."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 INTERNAL_SCHEMA_VERSION = 2
 """The `omnigraph:internal_schema_version` stamp that this release writes."""

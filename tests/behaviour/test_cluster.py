@@ -5,9 +5,11 @@ import json
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.errors import OmniError
 from omnigraph.service import cluster
 from omnigraph.service.cluster.diagnostics import ClusterOperationRefused
 from omnigraph.service.cluster.store import ClusterStore
+from omnigraph.service.stored_queries import StoredQueryFile, compile_stored_queries
 from omnigraph.storage import locate
 from tests.support.clusters import (
     NAMES,
@@ -423,3 +425,56 @@ def test_tampered_content_is_not_served(local):
     with pytest.raises(cluster.ServingRefused, match="catalog_payload_digest_mismatch"):
         local.serving()
     assert codes(local.status()) == ["catalog_payload_mismatch"]
+
+
+DEEP = "query deep() { match { $p: Person  $p.age > 100 } return { $p } }\n"
+
+
+def test_checks_of_the_file_run_before_a_proposal_is_merged(local):
+    (local.folder / "queries" / "deep.gq").write_text(DEEP)
+    edit(
+        local.folder,
+        "    queries: queries\n",
+        "    queries: queries\n    checks: { deep: { message: too old, severity: warn } }\n",
+    )
+    done = local.apply()
+    assert (done.ok, done.facts["converged"]) == (True, True)
+    [served] = [graph for graph in local.serving().graphs if graph.id == "people"]
+    assert served.checks == {"deep": {"severity": "warn", "message": "too old"}}
+    assert local.apply().facts["changes"] == []
+    edit(local.folder, "{ deep: { message: too old, severity: warn } }", "[deep]")
+    [changed] = local.plan().facts["changes"]
+    assert (changed["operation"], changed["resource"]) == ("update", "graph.people")
+    assert local.apply().facts["converged"]
+    [served] = [graph for graph in local.serving().graphs if graph.id == "people"]
+    assert served.checks == {"deep": {"severity": "fail"}}
+    graph = local.graph("people")
+    stored = compile_stored_queries(
+        [StoredQueryFile("deep.gq", DEEP)], graph.schema.catalog, served.checks
+    )
+    graph.branches.create("side")
+    graph.load({"Person": [{"name": "old", "age": 120}]}, branch="side")
+    made = graph.with_checks(stored.checks).proposals.create("side", into="main", title="One")
+    with pytest.raises(OmniError) as failed:
+        made.merge()
+    assert failed.value.code == "checks_failed"
+    assert graph.query(NAMES).rows == []
+
+
+@pytest.mark.parametrize(
+    ("checks", "code", "fragment"),
+    [
+        ("[depe]", "dangling_check_reference", "there is no stored query 'depe'"),
+        ("[add]", "check_invalid", "`add` cannot be a check: it changes data"),
+        ("{names: {severity: loud}}", "invalid_cluster_yaml", "`severity` must be warn or fail"),
+        ("{names: {message: 7}}", "invalid_cluster_yaml", "`message` must be text"),
+        ("{names: {text: x}}", "invalid_cluster_yaml", "unknown key `text`"),
+        ("names", "invalid_cluster_yaml", "expected a mapping"),
+    ],
+)
+def test_mistakes_in_checks_are_found(local, checks, code, fragment):
+    edit(local.folder, "    queries: queries\n", f"    queries: queries\n    checks: {checks}\n")
+    [found] = [finding for finding in local.plan().findings if finding.severity == "error"]
+    assert found.code == code
+    assert fragment in found.message
+    assert found.line is not None

@@ -28,6 +28,7 @@ OWN = {
     "query": TEXT,
     "mutate": ("-e", 'insert Port { code: "X", city: "Y" }'),
     "explain": TEXT,
+    "shell": (),
     "export": (),
     "blob get": BLOB,
     "blob stat": BLOB,
@@ -109,7 +110,16 @@ OWN = {
 SERVED = {"running list", "running cancel"}
 CREATE_OR_SERVE = {"init", "import", "studio", "mcp", "serve"}
 WITHOUT_A_GRAPH = {
-    *("fmt", "graphs list", "alias", "login", "logout", "profile list", "profile show"),
+    *(
+        "fmt",
+        "quickstart",
+        "graphs list",
+        "alias",
+        "login",
+        "logout",
+        "profile list",
+        "profile show",
+    ),
     *("completion", "version", "pipeline init", "pipeline warmup", "pipeline list"),
     *("queries list", "queries validate", "policy validate", "policy test", "policy explain"),
     *(f"cluster {name}" for name in ("validate", "plan", "apply", "approve", "status")),

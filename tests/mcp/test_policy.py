@@ -41,6 +41,18 @@ READING = {
     "diff",
     "history",
     "blame",
+    "checks_run",
+    "proposals_list",
+    "proposal_get",
+    "proposal_diff",
+    "proposal_events",
+}
+REVIEWING = {
+    "proposal_create",
+    "proposal_comment",
+    "proposal_review",
+    "proposal_check",
+    "proposal_close",
 }
 
 
@@ -70,6 +82,7 @@ def test_tools_are_those_that_may_be_used_somewhere(dora):
         "health",
         "graphs_list",
         *READING,
+        *REVIEWING,
         "mutate",
         "change",
         "ingest",

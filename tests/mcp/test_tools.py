@@ -29,18 +29,41 @@ TOOLS = {
     "branches_merge",
     "merge",
     "schema_apply",
+    "checks_run",
+    "proposals_list",
+    "proposal_get",
+    "proposal_diff",
+    "proposal_events",
+    "proposal_create",
+    "proposal_comment",
+    "proposal_review",
+    "proposal_check",
+    "proposal_close",
+    "proposal_merge",
 }
-READING = TOOLS - {
-    "propose_change",
-    "mutate",
-    "change",
-    "ingest",
-    "branches_create",
-    "branches_delete",
-    "branches_merge",
-    "merge",
-    "schema_apply",
+REVIEWING = {
+    "proposal_create",
+    "proposal_comment",
+    "proposal_review",
+    "proposal_check",
+    "proposal_close",
 }
+READING = (
+    TOOLS
+    - REVIEWING
+    - {
+        "proposal_merge",
+        "propose_change",
+        "mutate",
+        "change",
+        "ingest",
+        "branches_create",
+        "branches_delete",
+        "branches_merge",
+        "merge",
+        "schema_apply",
+    }
+)
 NAMED = (
     "query named($name: String) { match { $p: Person  $p.name = $name } return { $p.age as age } }"
 )
@@ -80,7 +103,7 @@ def test_tools_say_whether_they_change_something(agent):
         "stored_health",
     }
     destructive = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
-    assert destructive == set(tools) - READING - {
+    assert destructive == set(tools) - READING - REVIEWING - {
         "adults",
         "kinds",
         "stored_health",
@@ -314,9 +337,16 @@ def test_a_proposal_shows_its_change_and_merges_once_approved(agent):
     assert found["merge_preview"]["outcome"] == "fast_forward"
     assert found["merge_preview"]["conflicts"] == []
     assert ages(agent, "Uma") == [1], "the target stays as it is"
-    merged = agent.call("merge", source=found["branch"], delete_branch=True)
+    shown = agent.call("proposal_get", number=found["number"])
+    assert (shown["title"], shown["source"], shown["target"]) == (
+        "a birthday",
+        found["branch"],
+        "main",
+    )
+    merged = agent.call("proposal_merge", number=found["number"], delete_branch=True)
     assert (merged["outcome"], merged["branch_deleted"]) == ("fast_forward", True)
     assert ages(agent, "Uma") == [2]
+    assert agent.call("proposal_get", number=found["number"])["state"] == "merged"
 
 
 def test_a_proposal_for_a_target_that_moved_tells_its_conflicts(agent):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import omnigraph as og
 from tests.support.serving import ALL_PEOPLE, INSERT, UPDATE
 
 G = "/graphs/routes"
@@ -37,7 +38,7 @@ def rows(client, **target):
 
 def test_health_tells_versions(client):
     answer = client.get("/healthz").json()
-    assert answer == {"status": "ok", "version": "0.1.0", "internal_schema_version": 2}
+    assert answer == {"status": "ok", "version": og.__version__, "internal_schema_version": 2}
 
 
 def test_health_is_reported_below_a_graph_too(client):

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 LIGHT_COMMANDS = ("query", "explain", "mutate", "branch", "tag", "commit", "snapshot")
@@ -18,16 +16,16 @@ LIGHT_COMMANDS = ("query", "explain", "mutate", "branch", "tag", "commit", "snap
 _THREADS = "OPENBLAS_NUM_THREADS"
 
 
-class _NoPandas(MetaPathFinder):
-    """Reports pandas as not installed."""
+class _NoPandas:
+    """A finder of modules that reports pandas as not installed."""
 
+    @staticmethod
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+        fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
         """Raise ModuleNotFoundError for pandas; leave the rest to others."""
         if fullname == "pandas":
             raise ModuleNotFoundError(f"No module named '{fullname}'", name=fullname)
-        return None
 
 
 def start_light(line: Sequence[str]) -> None:

@@ -28,6 +28,8 @@ from omnigraph.storage.layout import PROPOSALS
 
 RECENT_EVENTS = 512
 """Events that are looked for in the newest pages of the lineage; older ones are found by a scan."""
+MAX_SETTLED = 32
+"""Numbers of merged proposals that the head of the lineage holds."""
 _EVENT_ROW = "proposal_event"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -164,12 +166,16 @@ class ProposalRecord:
 
 @dataclass(frozen=True, slots=True)
 class ProposalHead:
-    """The open proposals by number, counters by state, and the number of events."""
+    """The open proposals by number, counters by state, and the number of events.
+
+    `settled` are the numbers of those that were merged last.
+    """
 
     events: int = 0
     last_number: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     open: Mapping[int, ProposalRecord] = field(default_factory=dict)
+    settled: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, state: LineageState | None) -> ProposalHead:
@@ -181,6 +187,7 @@ class ProposalHead:
             last_number=facts.get("last", 0),
             counts=facts.get("counts", {}),
             open={record.number: record for record in records},
+            settled=tuple(facts.get("settled", ())),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -190,6 +197,7 @@ class ProposalHead:
             "last": self.last_number,
             "counts": dict(self.counts),
             "open": [record.to_json() for record in self.open.values()],
+            "settled": list(self.settled),
         }
 
     def after(self, before: ProposalRecord | None, record: ProposalRecord) -> ProposalHead:
@@ -199,11 +207,15 @@ class ProposalHead:
             counts[before.state] = counts.get(before.state, 0) - 1
         counts[record.state] = counts.get(record.state, 0) + 1
         others = {n: one for n, one in self.open.items() if n != record.number}
+        settled = self.settled
+        if record.state is ProposalState.MERGED and record.number not in settled:
+            settled = (*settled, record.number)[-MAX_SETTLED:]
         return ProposalHead(
             events=self.events + 1,
             last_number=max(self.last_number, record.number),
             counts={str(state): count for state, count in counts.items()},
             open={**others, record.number: record} if record.is_open else others,
+            settled=settled,
         )
 
 
@@ -335,6 +347,11 @@ class ProposalLog:
         condition = f"object_type = '{_EVENT_ROW}' AND stable_table_id = {number}"
         return _newest_record(row.row for row in state.rows(condition))
 
+    def is_merged(self, number: int) -> bool:
+        """Return whether the merge of a proposal is an event."""
+        record = self.record_of(number)
+        return record is not None and record.state is ProposalState.MERGED
+
     def records_not_open(
         self, below: int, limit: int, states: Sequence[str]
     ) -> list[ProposalRecord]:
@@ -390,7 +407,7 @@ def _event_of(
         )
     if record.is_open:
         record = replace(record, closed_at=None, closed_by=None)
-    elif before is not None and before.is_open:
+    elif before is not None and before.state is not record.state:
         record = replace(record, closed_at=now, closed_by=draft.actor)
     event = ProposalEvent(
         event=head.events + 1,

@@ -29,15 +29,15 @@ class WritePermit:
     """What a writer shows where a branch is protected.
 
     `rules` are those of the policy in use. `satisfied` are the rules that the `proposal` was found
-    to satisfy, `still_open` the other open proposals. `confirm` raises unless the proposal can
-    still be merged; every attempt to publish calls it. `may_bypass` decides whether the actor may
-    bypass protection; it is called only where that matters.
+    to satisfy, `settled` the proposals whose merge is an event already. `confirm` raises unless the
+    proposal can still be merged; every attempt to publish calls it. `may_bypass` decides whether
+    the actor may bypass protection; it is called only where that matters.
     """
 
     rules: tuple[ProtectionRule, ...] = ()
     proposal: ProposalMark | None = None
     satisfied: frozenset[ProtectionRule] = frozenset()
-    still_open: frozenset[int] = frozenset()
+    settled: frozenset[int] = frozenset()
     confirm: Callable[[], None] = field(default=_nothing, compare=False)
     may_bypass: Callable[[], bool] = field(default=_never, compare=False)
 
@@ -96,14 +96,15 @@ def head_after_merge(head: Head, permit: WritePermit, commit_id: CommitId) -> He
     """Return the head with the proposal that a commit merges; settled ones are dropped."""
     if permit.proposal is None:
         return head
-    open_ = {n: id_ for n, id_ in head.merged.items() if int(n) in permit.still_open}
-    return replace(head, merged={**open_, str(permit.proposal.number): commit_id})
+    others = {n: id_ for n, id_ in head.merged.items() if int(n) not in permit.settled}
+    return replace(head, merged={**others, str(permit.proposal.number): commit_id})
 
 
-def already_merged(number: int, commit_id: str) -> OmniError:
-    """Return the error for merging a proposal twice."""
+def already_merged(number: int, commit_id: str | None) -> OmniError:
+    """Return the error for merging a proposal twice; one without changes has no commit."""
+    by = "" if commit_id is None else f", by commit {commit_id}"
     return OmniError(
-        f"proposal {number} was merged already, by commit {commit_id}",
+        f"proposal {number} was merged already{by}",
         code="proposal_not_open",
         category=Category.CONFLICT,
         details={"proposal": number, "commit_id": commit_id},

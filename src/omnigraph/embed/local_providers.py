@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.embed.provider import Matrix, Role, check_texts, unit_vectors
-from omnigraph.errors import Category, OmniError
+from omnigraph.errors import Category, OmniError, install_command
 
 LOCAL_MODEL = "wordllama-l2-supercat-256"
 LOCAL_DIMENSION = 256
@@ -56,13 +56,15 @@ class LocalProvider:
 def _load_model() -> tuple[npt.NDArray[np.float32], Any]:
     """Read the vectors and the tokenizer, once for all graphs; they take 50 MB."""
     # Imported late: they are slow to load and often not needed.
-    from safetensors.numpy import load_file  # noqa: PLC0415
-    from tokenizers import Tokenizer  # noqa: PLC0415
-
     folder = _package_folder()
     try:
+        load_file = import_module("safetensors.numpy").load_file
+        tokenizers = import_module("tokenizers")
+    except ModuleNotFoundError as error:
+        raise _missing_model_error(f"package {error.name} is not installed") from error
+    try:
         [words] = load_file(folder / _WEIGHTS).values()
-        tokenizer = Tokenizer.from_str((folder / _TOKENIZER).read_text(encoding="utf-8"))
+        tokenizer = tokenizers.Tokenizer.from_str((folder / _TOKENIZER).read_text(encoding="utf-8"))
     except OSError as error:
         raise _missing_model_error("its files cannot be read") from error
     return words.astype(np.float32), tokenizer
@@ -77,7 +79,7 @@ def _package_folder() -> Path:
 
 def _missing_model_error(reason: str) -> OmniError:
     return OmniError(
-        f"the local embedding model is missing ({reason}): reinstall omnigraph, "
+        f"the local embedding model is missing ({reason}): {install_command('embed')}, "
         "or choose another provider with OMNIGRAPH_EMBED_PROVIDER",
         code="embedding_model_missing",
         category=Category.UNAVAILABLE,
@@ -117,7 +119,7 @@ def _import_library() -> Any:  # noqa: ANN401 - a library that may not be there
     except ImportError as error:
         raise OmniError(
             "provider sentence-transformers needs a library that is not installed: "
-            "pip install sentence-transformers",
+            f"{install_command('sentence-transformers')}",
             code="embedding_library_missing",
             category=Category.UNAVAILABLE,
         ) from error

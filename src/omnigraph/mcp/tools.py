@@ -178,6 +178,7 @@ def _propose(
     page = slice_page(map(json.loads, proposal.changes), first)
     preview = proposal.preview
     answer = {
+        "number": proposal.number,
         "branch": proposal.branch,
         "base": proposal.base,
         "base_commit_id": proposal.base_commit_id,
@@ -185,8 +186,8 @@ def _propose(
         **{name: fact for name, fact in to_json_value(proposal.done).items() if name != "branch"},
         "changes": page.items,
         "merge_preview": None if preview is None else _truncate_conflicts(preview),
-        "next": f"Show this to the reviewer. `merge` with source='{proposal.branch}' and "
-        f"target='{proposal.target}' applies it, `branches_delete` drops it.",
+        "next": f"Show this to the reviewer. `proposal_merge` with number={proposal.number} "
+        "applies it, `proposal_close` drops it.",
     }
     if page.next_skip is not None:
         hint = (

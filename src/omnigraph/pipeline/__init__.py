@@ -7,6 +7,7 @@ same names for type checkers.
 
 from importlib import import_module
 
+from omnigraph.errors import install_command
 from omnigraph.pipeline.errors import SparkUnavailable
 
 _HOMES = {
@@ -54,7 +55,7 @@ def __getattr__(name: str) -> object:
         missing = error.name or ""
         if missing.startswith("omnigraph"):
             raise
-        message = f"the pipeline needs '{missing}': pip install 'omnigraph[spark]'"
+        message = f"the pipeline needs '{missing}': {install_command('spark')}"
         raise SparkUnavailable(message, code="spark_not_installed", missing=missing) from error
     value: object = getattr(module, name)
     globals()[name] = value

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import string
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
 
-import cedarpy
-
-from omnigraph.errors import Category, OmniError
+from omnigraph.errors import Category, OmniError, install_command
 from omnigraph.policy.bundle import PolicyBundle, PolicyRule
 from omnigraph.policy.permissions import SERVER_ACTIONS, BranchScope, PolicyAction
 
@@ -54,12 +55,12 @@ class CedarEngine:
     bundle: PolicyBundle
     graph: str
     text: str = field(init=False)
-    _policies: cedarpy.PolicySet = field(init=False, repr=False, compare=False)
-    _entities: cedarpy.Entities = field(init=False, repr=False, compare=False)
+    _policies: Any = field(init=False, repr=False, compare=False)
+    _entities: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Compile the bundle; a policy that does not fit the Cedar schema is a bug."""
-        text = policy_text(self.bundle, self.graph)
+        cedarpy, text = _cedarpy(), policy_text(self.bundle, self.graph)
         checked = cedarpy.validate_policies(text, SCHEMA)
         assert checked.validation_passed, checked.errors
         entities = json.dumps(_entities(self.bundle, self.graph))
@@ -85,7 +86,10 @@ class CedarEngine:
                 "target_branch_is_protected": authorization.target_branch in protected,
             },
         }
-        answer = cedarpy.is_authorized(request, self._policies, self._entities, schema=_SCHEMA)
+        cedarpy = _cedarpy()
+        answer = cedarpy.is_authorized(
+            request, self._policies, self._entities, schema=_parsed_schema()
+        )
         if answer.decision is cedarpy.Decision.NoDecision or answer.diagnostics.errors:
             details = {"errors": [str(error) for error in answer.diagnostics.errors]}
             message = "the policy could not be evaluated; nothing is allowed"
@@ -98,7 +102,22 @@ class CedarEngine:
 
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + " -_:./@")
-_SCHEMA = cedarpy.Schema.from_str(SCHEMA)
+
+
+@cache
+def _cedarpy() -> Any:  # noqa: ANN401 - a library that may not be there
+    """Import Cedar; without it nothing that has a policy is opened."""
+    try:
+        return import_module("cedarpy")
+    except ModuleNotFoundError as error:
+        message = f"policies need the package {error.name}: {install_command('policy')}"
+        code, category = "policy_library_missing", Category.UNAVAILABLE
+        raise OmniError(message, code=code, category=category) from error
+
+
+@cache
+def _parsed_schema() -> Any:  # noqa: ANN401 - of cedarpy
+    return _cedarpy().Schema.from_str(SCHEMA)
 
 
 def _replace_surrogates(name: str | None) -> str:

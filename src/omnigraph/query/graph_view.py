@@ -12,7 +12,8 @@ from omnigraph.errors import Category, OmniError
 from omnigraph.notebook.elements import plural
 from omnigraph.notebook.results import subgraph_html
 
-_SCRIPT = files("omnigraph.notebook") / "canvas" / "canvas.js"
+SCRIPT = files("omnigraph.notebook") / "canvas" / "canvas.js"
+"""The canvas: a module that `make ui` builds."""
 _INSTALL = "pip install 'omnigraph[notebook]'"
 
 
@@ -77,10 +78,10 @@ def _widget_type() -> Any:  # noqa: ANN401 - a class of an optional package
         anywidget, traitlets = import_module("anywidget"), import_module("traitlets")
     except ImportError as error:
         raise _missing(f"the canvas needs '{error.name}': {_INSTALL}") from error
-    if not _SCRIPT.is_file():
+    if not SCRIPT.is_file():
         raise _missing("the canvas is not built: run `make ui`")
     members = {
-        "_esm": _SCRIPT.read_text(encoding="utf-8"),
+        "_esm": SCRIPT.read_text(encoding="utf-8"),
         "nodes": traitlets.List().tag(sync=True),
         "edges": traitlets.List().tag(sync=True),
         "__doc__": "Nodes and edges on the canvas of Studio.",

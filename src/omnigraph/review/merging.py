@@ -244,12 +244,10 @@ def merge_proposal(
         MergeConflicts: source and target contradict each other.
     """
     observe = context.manifest.datasets.observe
-    record = context.record(number)
-    if record.state is ProposalState.MERGED:
-        record_merge(context, number)
-        raise already_merged(number, str(record.merge_commit))
+    _refuse_merged(context, number)
+    known = context.log.head()
+    record, version = known.open.get(number) or context.record(number), known.events
     require_open(record, "merged")
-    version = context.log.head().events
     source = source_head(context, record)
     permit = _permit(context, record, source, request, version, checks)
     checking = StagedChecks(engine, checks, context.scope_of(record.target), source)
@@ -263,6 +261,7 @@ def merge_proposal(
         raise
     observe("proposal: published")
     if result.commit is None:
+        _refuse_merged(context, number)
         _record_up_to_date(context, number, source.commit_id)
         return result
     if checking.runs:
@@ -271,6 +270,14 @@ def merge_proposal(
         record_merge(context, number, result.counts)
     observe("proposal: recorded")
     return result
+
+
+def _refuse_merged(context: ReviewContext, number: int) -> None:
+    """Raise if a proposal is merged; append the event of that if it is missing."""
+    record = context.record(number)
+    if record.state is ProposalState.MERGED:
+        record_merge(context, number)
+        raise already_merged(number, record.merge_commit)
 
 
 def record_checks_and_merge(
@@ -306,15 +313,20 @@ def _permit(
         if newest is not None and not newest.is_open:
             require_open(newest, "merged")
 
-    others = context.log.head().open.keys()
     satisfied = [rule for rule, listed in found.items() if all(one.satisfied for one in listed)]
     return replace(
         request.permit,
         proposal=ProposalMark(record.number, version, CommitId(source.commit_id)),
         satisfied=frozenset(satisfied),
-        still_open=frozenset(others) - {record.number},
+        settled=_settled(context, target),
         confirm=confirm,
     )
+
+
+def _settled(context: ReviewContext, target: Snapshot) -> frozenset[int]:
+    """Return the proposals whose merge the head of the target need not hold any longer."""
+    head, numbers = context.log.head(), [int(number) for number in target.head.merged]
+    return frozenset(n for n in numbers if n in head.settled or context.log.is_merged(n))
 
 
 def _misses(found: Mapping[Any, Sequence[Any]]) -> bool:

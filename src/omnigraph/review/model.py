@@ -351,6 +351,13 @@ class FoldedProposal:
     counts: Mapping[str, Any] | None = field(default=None)
 
 
+def is_comment_event(event: ProposalEvent) -> bool:
+    """Return whether an event is a comment, or closes or opens a proposal with one."""
+    if event.kind in (EventKind.CLOSED, EventKind.REOPENED):
+        return bool(event.payload.get("comment"))
+    return event.kind is EventKind.COMMENTED
+
+
 def fold_events(events: Sequence[ProposalEvent]) -> FoldedProposal:
     """Return what the events of a proposal say, the oldest first."""
     description, counts = "", None
@@ -362,8 +369,6 @@ def fold_events(events: Sequence[ProposalEvent]) -> FoldedProposal:
                 description = event.payload.get("description", description)
             case EventKind.REVIEWED:
                 reviews.append(event)
-            case EventKind.COMMENTED:
-                comments.append(event)
             case EventKind.RESOLVED:
                 resolved.add(event.payload["thread"])
             case EventKind.UNRESOLVED:
@@ -374,8 +379,7 @@ def fold_events(events: Sequence[ProposalEvent]) -> FoldedProposal:
                 closing, counts = event, event.payload.get("summary")
             case EventKind.REOPENED:
                 closing, counts = None, None
-        note = event.payload.get("comment")
-        if note and event.kind in (EventKind.CLOSED, EventKind.REOPENED):
+        if is_comment_event(event):
             comments.append(event)
     return FoldedProposal(
         description, reviews, comments, frozenset(resolved), checks, closing, counts

@@ -35,6 +35,7 @@ from omnigraph.review.model import (
     SourceState,
     Verdict,
     fold_events,
+    is_comment_event,
 )
 
 MAX_TITLE = 200
@@ -90,10 +91,14 @@ class ReviewContext:
 
     def record(self, number: int) -> ProposalRecord:
         """Return a proposal that exists and may be read, merged ones as merged."""
+        return with_merge(self.manifest, self.stored_record(number))
+
+    def stored_record(self, number: int) -> ProposalRecord:
+        """Return what the events say of a proposal that may be read."""
         record = self.log.record_of(number) if number > 0 else None
         if record is None or not self.can_read(record):
             raise not_found(number)
-        return with_merge(self.manifest, record)
+        return record
 
     def draft(
         self, kind: EventKind, record: ProposalRecord, payload: Mapping[str, Any] | None = None
@@ -130,8 +135,13 @@ def require_open(record: ProposalRecord, what: str) -> None:
 
 
 def with_merge(manifest: Manifest, record: ProposalRecord) -> ProposalRecord:
-    """Return a proposal as merged if a merge commit says so and its event is still missing."""
-    commit_id = merge_commit_of(manifest, record) if record.is_open else None
+    """Return a proposal as merged if a merge commit says so and its event is still missing.
+
+    One that was closed while its merge was published is merged: the merge did not know of it.
+    """
+    if record.state is ProposalState.MERGED:
+        return record
+    commit_id = merge_commit_of(manifest, record)
     if commit_id is None:
         return record
     return replace(record, state=ProposalState.MERGED, merge_commit=commit_id)
@@ -329,8 +339,8 @@ def append_to(
 
     A proposal that a merge commit has merged gets the event that says so first.
     """
-    record = context.record(number)
-    if record.state is ProposalState.MERGED and context.log.head().open.get(number) is not None:
+    stored = context.stored_record(number)
+    if with_merge(context.manifest, stored).state is not stored.state:
         record_merge(context, number)
     log = context.log
 
@@ -352,7 +362,7 @@ def record_merge(
         newest = log.record_of(number, state)
         assert newest is not None, "proposals are never removed"
         commit_id = merge_commit_of(manifest, newest)
-        if not newest.is_open or commit_id is None:
+        if newest.state is ProposalState.MERGED or commit_id is None:
             return newest, None
         commit = find_commit_or_none(manifest, commit_id)
         found = counts if counts is not None or commit is None else commit.counts
@@ -419,7 +429,7 @@ def close_proposal(context: ReviewContext, number: int, comment: str | None = No
         require_open(record, "closed")
         _, newest = source_state(context.manifest, record)
         head = record.head if newest is None else newest.commit_id
-        closed = replace(record, state=ProposalState.CLOSED, head=head)
+        closed = replace(_with_note(record, note), state=ProposalState.CLOSED, head=head)
         counts = None if summary is None else {k: asdict(c) for k, c in summary.items()}
         payload = {**note, "head_commit_id": head, "summary": counts}
         return context.draft(EventKind.CLOSED, closed, payload)
@@ -443,10 +453,16 @@ def reopen_proposal(context: ReviewContext, number: int, comment: str | None = N
             )
         source_head(context, record)
         _check_new(context.manifest, log.head(), record)
-        opened = replace(record, state=ProposalState.OPEN)
+        opened = replace(_with_note(record, note), state=ProposalState.OPEN)
         return context.draft(EventKind.REOPENED, opened, note)
 
     append_to(context, number, make)
+
+
+def _with_note(record: ProposalRecord, note: Mapping[str, str]) -> ProposalRecord:
+    """Count the comment that goes with closing or opening a proposal, which begins a thread."""
+    more = len(note)
+    return replace(record, comments=record.comments + more, unresolved=record.unresolved + more)
 
 
 def _checked_note(comment: str | None) -> dict[str, str]:
@@ -542,7 +558,7 @@ def _thread(context: ReviewContext, record: ProposalRecord, id_: int) -> Proposa
     events = {event.seq: event for event in context.log.events_of(record.number)}
     found = events.get(id_)
     first = None if found is None else events.get(found.payload.get("thread", id_))
-    is_comment = first is not None and first.kind is EventKind.COMMENTED
+    is_comment = first is not None and is_comment_event(first)
     if first is None or not is_comment or not view.shows(first.payload):
         message = f"proposal {record.number} has no comment {id_}"
         raise NotFound(message, code="comment_not_found", proposal=record.number, comment=id_)
@@ -606,7 +622,8 @@ def add_review(
 
     def make(latest: ProposalRecord) -> EventDraft:
         verdicts = dict(latest.verdicts)
-        if verdict != Verdict.COMMENT and context.actor is not None and latest.is_open:
+        is_counted = latest.state is not ProposalState.MERGED
+        if verdict != Verdict.COMMENT and context.actor is not None and is_counted:
             verdicts[context.actor] = (verdict, head, lineage or "")
         return context.draft(EventKind.REVIEWED, replace(latest, verdicts=verdicts), payload)
 

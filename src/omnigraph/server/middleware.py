@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, install_command
 from omnigraph.policy import log_decisions_once
 from omnigraph.server.logs import AUDIT_LOGGER, has_audit_log
 from omnigraph.server.metrics import ServerMetrics
@@ -243,7 +243,7 @@ def with_tracing(app: ASGIApp, environment: Mapping[str, str]) -> ASGIApp:
     except ModuleNotFoundError as error:
         message = (
             f"{OTLP_ENDPOINT_VARIABLE} is set, but OpenTelemetry is not there: "
-            "install omnigraph[telemetry]"
+            f"{install_command('telemetry')}"
         )
         raise InvalidInput(message, code="telemetry_missing") from error
     named = {"service.name": environment.get("OTEL_SERVICE_NAME", "omnigraph")}

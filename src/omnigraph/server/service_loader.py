@@ -57,6 +57,7 @@ def _graph_source(
         id=graph.id,
         uri=graph.uri,
         queries=partial(_stored_query_texts, graph, environment),
+        checks=graph.checks,
         policy=decide,
         embedding=graph.embedding,
         external_blobs=graph.external_blobs,

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from omnigraph.errors import Category, InvalidInput, OmniError
+from omnigraph.errors import Category, InvalidInput, OmniError, install_command
 
 # Secrets of AWS, whose library is optional.
 
@@ -29,7 +29,7 @@ def read_aws_secret(name: str, environment: Mapping[str, str]) -> str:
     try:
         boto3, exceptions = import_module("boto3"), import_module("botocore.exceptions")
     except ImportError as error:
-        message = f"cannot read the AWS secret '{name}': this needs boto3 (pip install boto3)"
+        message = f"cannot read the AWS secret '{name}': this needs boto3: {install_command('aws')}"
         raise _invalid_tokens(message) from error
     try:
         client = boto3.client("secretsmanager", region_name=_region(name, environment))

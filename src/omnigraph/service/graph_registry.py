@@ -39,6 +39,7 @@ class GraphSource:
     id: str
     uri: str
     queries: Callable[[], Sequence[StoredQueryFile]] = tuple
+    checks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     policy: Callable[[], Policy] | None = None
     embedding: ProviderChoice = None
     external_blobs: Sequence[str] = ()
@@ -148,7 +149,7 @@ def _try_open(source: GraphSource, previous: RegisteredGraph | None) -> Register
             graph=graph if policy is None else graph.with_policy(policy),
             unrestricted=graph,
             source=source,
-            stored=compile_stored_queries(source.queries(), graph.schema.catalog),
+            stored=compile_stored_queries(source.queries(), graph.schema.catalog, source.checks),
             policy=policy,
         )
     except OmniError as error:

@@ -15,7 +15,7 @@ from omnigraph.lang import Code, QueryError, report_for_text
 from omnigraph.lang.query_parser import read_named_queries
 from omnigraph.plan import MutationPlan, compile_query
 from omnigraph.plan.query_plan import QueryPlan
-from omnigraph.query.checks import QueryCheck, StateCheck
+from omnigraph.query.checks import CheckSeverity, QueryCheck, StateCheck
 from omnigraph.service import wire
 
 
@@ -59,6 +59,8 @@ class StoredQueries:
     """The stored queries of a graph, by name."""
 
     queries: Mapping[str, StoredQuery] = field(default_factory=dict)
+    declared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Checks of a cluster file, each with its severity and perhaps its message."""
 
     def get(self, name: str) -> StoredQuery:
         """Return a query by name."""
@@ -68,12 +70,17 @@ class StoredQueries:
 
     @property
     def checks(self) -> tuple[StateCheck, ...]:
-        """The queries with `@check`: they must return no rows on a state that becomes visible."""
+        """The queries with `@check`, and those a cluster file lists: they must return no rows."""
         return tuple(
-            StateCheck(stored.name, QueryCheck(stored.source, stored.name, stored.plan.check))
-            for _, stored in sorted(self.queries.items())
-            if stored.plan.check is not None and not stored.is_mutation
+            self._check(stored)
+            for name, stored in sorted(self.queries.items())
+            if (stored.plan.check is not None or name in self.declared) and not stored.is_mutation
         )
+
+    def _check(self, stored: StoredQuery) -> StateCheck:
+        facts = self.declared.get(stored.name, {})
+        rule = QueryCheck(stored.source, stored.name, facts.get("message", stored.plan.check))
+        return StateCheck(stored.name, rule, CheckSeverity(facts.get("severity", "fail")))
 
 
 class StoredQueriesInvalid(InvalidInput):
@@ -89,8 +96,15 @@ def unknown_query() -> NotFound:
     return NotFound("stored query not found", code="stored_query_not_found")
 
 
-def compile_stored_queries(texts: Iterable[StoredQueryFile], catalog: Catalog) -> StoredQueries:
-    """Type every query against a schema; raise with every error of any of them."""
+def compile_stored_queries(
+    texts: Iterable[StoredQueryFile],
+    catalog: Catalog,
+    checks: Mapping[str, Mapping[str, str]] | None = None,
+) -> StoredQueries:
+    """Type every query against a schema; raise with every error of any of them.
+
+    `checks` are those of a cluster file, by the name of their query.
+    """
     stored: dict[str, StoredQuery] = {}
     problems: list[str] = []
     for text in texts:
@@ -105,7 +119,8 @@ def compile_stored_queries(texts: Iterable[StoredQueryFile], catalog: Catalog) -
                 continue
             try:
                 plan = compile_query(catalog, text.text, name, source_name=text.label)
-                problem = check_problem(plan)
+                is_check = plan.check is not None or name in (checks or {})
+                problem = why_not_a_check(plan) if is_check else None
                 if problem is not None:
                     problems.append(f"{text.label}: {problem}")
                 stored[name] = StoredQuery(name, text.text, plan)
@@ -113,17 +128,15 @@ def compile_stored_queries(texts: Iterable[StoredQueryFile], catalog: Catalog) -
                 problems.append(f"{text.label}: {error.message}")
     if problems:
         raise StoredQueriesInvalid(problems)
-    return StoredQueries(stored)
+    return StoredQueries(stored, checks or {})
 
 
-def check_problem(plan: QueryPlan) -> str | None:
-    """Return why a query cannot be a check, None if it can or is none."""
-    if plan.check is None:
-        return None
+def why_not_a_check(plan: QueryPlan) -> str | None:
+    """Return why a query cannot be a check, None if it can."""
     if isinstance(plan, MutationPlan):
-        return f"`{plan.name}` has `@check` and changes data; a check only reads"
+        return f"`{plan.name}` cannot be a check: it changes data"
     if any(not parameter.type.nullable for parameter in plan.parameters):
-        return f"`{plan.name}` has `@check` and a parameter that must be given"
+        return f"`{plan.name}` cannot be a check: it has a parameter that must be given"
     return None
 
 

@@ -26,8 +26,8 @@ TORN = "_torn"
 """Version files that a power failure left incomplete."""
 PIPELINE_RUNS = "__pipelines"
 POSITIONS, IDS, VECTORS, REMOVED = "at", "ids", "vectors", "removed"
-"""Temporary folders of a pipeline run: row positions, IDs to be counted, vectors of texts, IDs of
-entities to be removed."""
+"""Temporary folders of a pipeline run: row positions, IDs (of older releases), vectors of texts,
+IDs of entities to be removed."""
 SCRATCH = "_scratch"
 INDEX_FOLDER = "_indices/"
 QUARANTINE = "_quarantine"

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.catalog import Metric, TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, with_checksums
@@ -19,6 +20,7 @@ from omnigraph.embed import Embedder
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import staged_writes as storage_stage
 from omnigraph.storage.compaction import compact_small_fragments
+from omnigraph.storage.index import IndexKind, add_index, build_segment
 from omnigraph.storage.layout import dataset_path
 from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.write.change_set import INPUT_POSITION, RowSchema, TypeChange
@@ -39,6 +41,8 @@ PARALLEL_MIN_ROWS = 10_000
 PARALLEL_MIN_TYPES = 4
 MAX_WRITER_THREADS = 4
 """How many types are written at the same time when there are many rows."""
+INDEXED_LOAD_ROWS = 100_000
+"""Above this number of rows of a type, a commit also indexes IDs and endpoints."""
 
 
 def stage_changes(
@@ -119,10 +123,25 @@ def _stage_type(
             staged = storage_stage.replace_rows(base, addresses, writing.fragments())
             count = entry.rows - len(addresses) + image.rows.num_rows
         staged = writing.with_models(staged, entry.rows)
+        if image.rows.num_rows > INDEXED_LOAD_ROWS:
+            staged = _with_indexes(shape, staged)
     manifest.datasets.keep(entry.path(shape.table_key), staged)
     versions = (entry.physical, int(staged.version))
     new = StagedDataset(shape.table_key, *entry.key, *versions, count)
     return with_checksums(manifest.datasets, new)
+
+
+def _with_indexes(shape: RowSchema, staged: Any) -> Any:  # noqa: ANN401 - Lance handles
+    """Return a staged version in which IDs and endpoints are indexed.
+
+    The first lookup after a large load then costs what the following ones do. Indexes with so many
+    segments that they are rebuilt are left to maintenance.
+    """
+    for column in ("id", "src", "dst") if shape.kind is TypeKind.EDGE else ("id",):
+        task = StagedView(shape.type, staged).index_task(column, IndexKind.BTREE, Metric.COSINE)
+        if task is not None and not task.rebuild:
+            staged = add_index(staged, task, build_segment(staged, task))
+    return staged
 
 
 def compact_staged(manifest: Manifest, staged: StagedCommit) -> StagedCommit:

@@ -23,7 +23,7 @@ def test_missing_library_is_reported_with_how_to_install_it(monkeypatch):
     with pytest.raises(OmniError) as caught:
         SentenceTransformersProvider("m1").embed(["a"], 2, Role.QUERY)
     assert caught.value.code == "embedding_library_missing"
-    assert "pip install sentence-transformers" in caught.value.message
+    assert "pip install 'omnigraph[sentence-transformers]'" in caught.value.message
 
 
 def test_library_is_loaded_once_and_its_vectors_become_unit_vectors(monkeypatch, tmp_path):

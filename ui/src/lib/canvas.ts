@@ -1,6 +1,8 @@
 /** The graph canvas: cytoscape draws, a worker lays out; colours are those of the page. */
 import cytoscape, { type Core, type ElementDefinition, type StylesheetJson } from 'cytoscape';
 import { cut, visible } from './format';
+import { lay, type LayoutRequest } from './layout';
+import { startLayout } from './layoutThread';
 
 export interface DrawnNode { key: string; type: string; id: string; label: string | null; state?: 'add' | 'change' | 'remove' | 'focus' | 'context' }
 export interface DrawnEdge { key: string; type: string; source: string; target: string; state?: 'add' | 'change' | 'remove' | 'context' }
@@ -16,10 +18,11 @@ function series(type: string): number {
   return sum % SERIES;
 }
 
-function colour(name: string): string {
+/** Return a colour as the element has it: in a notebook the page knows none of ours. */
+function colour(root: HTMLElement, name: string): string {
   const probe = document.createElement('span');
   probe.style.color = `var(${name})`;
-  document.body.append(probe);
+  root.append(probe);
   const value = getComputedStyle(probe).color;
   probe.remove();
   // Computed colours may have forms that the canvas library does not parse: draw one pixel.
@@ -30,16 +33,17 @@ function colour(name: string): string {
   return `rgb(${r},${g},${b})`;
 }
 
-function sheet(): StylesheetJson {
-  const [ink, mute, line, panel, accent] = ['--ink', '--mute', '--line', '--panel', '--accent'].map(colour);
-  const states = { add: colour('--add'), change: colour('--change'), remove: colour('--remove') };
+function sheet(root: HTMLElement): StylesheetJson {
+  const own = (name: string): string => colour(root, name);
+  const [ink, mute, line, panel, accent] = ['--ink', '--mute', '--line', '--panel', '--accent'].map(own);
+  const states = { add: own('--add'), change: own('--change'), remove: own('--remove') };
   return [
     { selector: 'node', style: { width: 'data(size)', height: 'data(size)', 'background-color': panel, 'border-width': 2.5, 'border-color': mute, label: 'data(label)', color: ink, 'font-size': 11.5, 'font-family': 'Inter Variable, system-ui, sans-serif', 'text-valign': 'bottom', 'text-margin-y': 5, 'text-max-width': '120px', 'text-wrap': 'ellipsis', 'min-zoomed-font-size': 7, 'text-outline-color': panel, 'text-outline-width': 2 } },
-    ...Array.from({ length: SERIES }, (_, index) => ({ selector: `node.s${index}`, style: { 'border-color': colour(`--series-${index}`) } })),
+    ...Array.from({ length: SERIES }, (_, index) => ({ selector: `node.s${index}`, style: { 'border-color': own(`--series-${index}`) } })),
     { selector: 'edge', style: { width: 1.4, 'line-color': line, 'target-arrow-color': mute, 'target-arrow-shape': 'triangle', 'arrow-scale': 0.75, 'curve-style': 'bezier', label: 'data(label)', color: mute, 'font-size': 9.5, 'font-family': 'Inter Variable, system-ui, sans-serif', 'min-zoomed-font-size': 9, 'text-rotation': 'autorotate', 'text-outline-color': panel, 'text-outline-width': 2 } },
     { selector: 'edge.plain', style: { 'curve-style': 'haystack', 'target-arrow-shape': 'none', label: '' } },
     ...(['add', 'change', 'remove'] as const).flatMap((state) => [
-      { selector: `node.${state}`, style: { 'border-color': states[state], 'background-color': colour(`--${state}-wash`) } },
+      { selector: `node.${state}`, style: { 'border-color': states[state], 'background-color': own(`--${state}-wash`) } },
       { selector: `edge.${state}`, style: { 'line-color': states[state], 'target-arrow-color': states[state], 'line-style': state === 'remove' ? ('dashed' as const) : ('solid' as const) } },
     ]),
     { selector: 'node.context', style: { 'border-color': line } },
@@ -54,30 +58,45 @@ function draw(root: HTMLElement, onselect: (id: string | null) => void) {
     mark.id = STYLE_ID;
     document.head.append(mark);
   }
-  const core = cytoscape({ container: root, style: sheet(), minZoom: 0.03, maxZoom: 4, hideEdgesOnViewport: true, textureOnViewport: false, pixelRatio: 'auto', boxSelectionEnabled: false });
+  const core = cytoscape({ container: root, style: sheet(root), minZoom: 0.03, maxZoom: 4, hideEdgesOnViewport: true, textureOnViewport: false, pixelRatio: 'auto', boxSelectionEnabled: false });
   core.on('select', 'node', (event) => onselect(event.target.id()));
   core.on('unselect', 'node', () => onselect(null));
   const resize = new ResizeObserver(() => core.resize());
   resize.observe(root);
-  return { core, paint: () => core.style(sheet()), destroy: () => { resize.disconnect(); core.destroy(); } };
+  return { core, paint: () => core.style(sheet(root)), destroy: () => { resize.disconnect(); core.destroy(); } };
 }
 
+interface Waiting { request: LayoutRequest; resolve: (places: Float64Array) => void }
 let worker: Worker | null = null;
+let threadless = false;
 let turn = 0;
-const waiting = new Map<number, (places: Float64Array) => void>();
+const waiting = new Map<number, Waiting>();
 
-function layout(count: number, links: [number, number][], fixed: ([number, number] | null)[], aspect: number): Promise<Float64Array> {
-  if (worker === null) {
-    worker = new Worker(new URL('./layout.worker.ts', import.meta.url), { type: 'module' });
-    worker.onmessage = (event: MessageEvent<{ turn: number; places: Float64Array }>) => {
-      waiting.get(event.data.turn)?.(event.data.places);
-      waiting.delete(event.data.turn);
-    };
-  }
-  const mine = ++turn;
+/** Lay out in this thread what another one cannot: some pages forbid workers. */
+function layOutHere(): void {
+  threadless = true;
+  for (const { request, resolve } of waiting.values()) resolve(lay(request));
+  waiting.clear();
+}
+
+function layout(request: LayoutRequest): Promise<Float64Array> {
   return new Promise((resolve) => {
-    waiting.set(mine, resolve);
-    worker!.postMessage({ turn: mine, count, links, fixed, aspect });
+    const mine = ++turn;
+    waiting.set(mine, { request, resolve });
+    try {
+      if (!threadless && worker === null) {
+        worker = startLayout();
+        worker.onmessage = (event: MessageEvent<{ turn: number; places: Float64Array }>) => {
+          waiting.get(event.data.turn)?.resolve(event.data.places);
+          waiting.delete(event.data.turn);
+        };
+        worker.onerror = layOutHere;
+      }
+    } catch {
+      threadless = true;
+    }
+    if (threadless) layOutHere();
+    else worker!.postMessage({ turn: mine, ...request });
   });
 }
 
@@ -91,7 +110,7 @@ async function show(core: Core, graph: { nodes: DrawnNode[]; edges: DrawnEdge[] 
   const before = new Map(core.nodes().map((node) => [node.id(), node.position()]));
   const fixed = graph.nodes.map((node): [number, number] | null => { const at = before.get(node.key); return at ? [at.x, at.y] : null; });
   const aspect = Math.min(4, Math.max(0.5, core.width() / Math.max(1, core.height())));
-  const places = await layout(graph.nodes.length, links, fixed, aspect);
+  const places = await layout({ count: graph.nodes.length, links, fixed, aspect });
   if (core.destroyed()) return;
   const many = graph.nodes.length > SMALL;
   const elements: ElementDefinition[] = [

@@ -15,7 +15,7 @@ import click
 from omnigraph.cli.graph_address import STORE_VARIABLE
 from omnigraph.cli.open_graph import stored_address
 from omnigraph.cli.options import durability_option, option_value, store_option
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, install_command
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _FALSE = ("", "0", "false")
@@ -224,7 +224,8 @@ def import_server_module(name: str = "omnigraph.server.serve") -> Any:  # noqa: 
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        message = f"the server needs the package {error.name}: install omnigraph[server]"
+        extra = "mcp" if name.startswith("omnigraph.mcp") else "server"
+        message = f"the server needs the package {error.name}: {install_command(extra)}"
         raise InvalidInput(message, code="server_missing") from error
 
 

@@ -18,7 +18,7 @@ from ulid import ULID
 
 from omnigraph.errors import Category, OmniError, translate_disk_errors
 from omnigraph.pipeline.connector.table_scan import manifest_at
-from omnigraph.pipeline.load.fragment_scan import map_numbers
+from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.storage import Location, ObjectStore
 from omnigraph.storage.layout import SCRATCH
 
@@ -76,7 +76,7 @@ class ScratchFiles:
         self, spark: SparkSession, paths: Sequence[str], schema: StructType | str
     ) -> DataFrame:
         """Return the rows of some objects as a data frame."""
-        return map_numbers(spark, len(paths), lambda number: self._batches([paths[number]]), schema)
+        return map_tasks(spark, paths, lambda path: self._batches([path]), schema)
 
     def _batches(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for path in paths:

@@ -23,7 +23,6 @@ from omnigraph.commit.staged_commit import StagedDataset, with_checksums
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import VersionReclaimed
 from omnigraph.pipeline.errors import TooManyRejects
-from omnigraph.pipeline.load.aggregation import ScratchDir
 from omnigraph.pipeline.load.deletions import (
     RemovedRows,
     reject_rows,
@@ -46,7 +45,7 @@ from omnigraph.pipeline.load.validation import (
     union_failures,
 )
 from omnigraph.storage.columns import with_column
-from omnigraph.storage.layout import IDS, dataset_path
+from omnigraph.storage.layout import dataset_path
 from omnigraph.storage.staged_writes import (
     apply_deletions,
     replace_fragments,
@@ -96,10 +95,6 @@ class CommitBuilder:
         self._final: dict[str, DatasetFragments] = {}
         self._ready: list[StagedDataset] = []
         clear_rejects(job, RULE_REJECTS)
-
-    @property
-    def _place(self) -> ScratchDir:
-        return ScratchDir(self.job.location, f"{self.job.folder}/{IDS}")
 
     # --- versions ------------------------------------------------------------------------------
 
@@ -160,7 +155,7 @@ class CommitBuilder:
         """
         while True:
             examination = StagedValidation(
-                self._spark, self._snapshot.schema, self._targets, self.committed_rows, self._place
+                self._spark, self._snapshot.schema, self._targets, self.committed_rows
             )
             try:
                 superseded = examination.superseded()
@@ -368,7 +363,7 @@ class CommitBuilder:
             for key, target in self._targets.items()
             if self.job.partial or (target.may_match and self._loses_rows(key))
         }
-        key_filter = build_key_filter(self._spark, self._place, topics)
+        key_filter = build_key_filter(self._spark, topics)
         return RebaseCheck(self._targets, key_filter, replacing)
 
     def _loses_rows(self, key: str) -> bool:

@@ -29,9 +29,10 @@ from omnigraph.pipeline.load.embedding_cache import (
     embed_texts,
     vectors_frame,
 )
-from omnigraph.pipeline.load.fragment_scan import DatasetFragments, map_numbers
+from omnigraph.pipeline.load.fragment_scan import DatasetFragments, FragmentTask
 from omnigraph.pipeline.load.key_counts import LoadTarget
 from omnigraph.pipeline.load.staging import StagingJob
+from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.layout import VECTORS
 from omnigraph.storage.row_lookup import ROW_ADDRESS
@@ -123,11 +124,11 @@ class VectorFill:
     def _lacking(self) -> DataFrame:
         """Return the rows without a vector that have a text to make it from."""
         rows, name, source = self.target.new, self.filled.name, self._source
-        pieces = rows.task_groups
+        stripped = rows.stripped
 
-        def read(number: int) -> Iterator[pa.RecordBatch]:
+        def read(task: FragmentTask) -> Iterator[pa.RecordBatch]:
             columns = list(dict.fromkeys(["id", source, name]))
-            for table in rows.read(columns, pieces[number]):
+            for table in stripped.read(columns, task.fragments):
                 lacks = pc.and_(table[name].is_null(), has_text(table[source]))
                 found = table.filter(lacks)
                 given = {
@@ -137,7 +138,7 @@ class VectorFill:
                 }
                 yield from pa.table(given).combine_chunks().to_batches()
 
-        return map_numbers(self.spark, len(pieces), read, _MISSING_SCHEMA)
+        return map_tasks(self.spark, rows.tasks(), read, _MISSING_SCHEMA)
 
     @property
     def _source(self) -> str:
@@ -149,12 +150,11 @@ class VectorFill:
         target = self.target
         if target.strict or not target.may_match or (self.job.replace and self.before != model):
             return None
-        old, name, source = target.old, self.filled.name, self._source
-        pieces = old.task_groups
+        old, name, source = target.old.stripped, self.filled.name, self._source
 
-        def read(number: int) -> Iterator[pa.RecordBatch]:
+        def read(task: FragmentTask) -> Iterator[pa.RecordBatch]:
             columns = list(dict.fromkeys(["id", source, name]))
-            for table in old.read(columns, pieces[number]):
+            for table in old.read(columns, task.fragments):
                 found = table.filter(table[name].is_valid())
                 given = {
                     "old": pc.cast(found[ROW_ADDRESS], pa.int64()),
@@ -163,7 +163,7 @@ class VectorFill:
                 }
                 yield from pa.table(given).combine_chunks().to_batches()
 
-        known = map_numbers(self.spark, len(pieces), read, "old long, id string, text string")
+        known = map_tasks(self.spark, target.old.tasks(), read, "old long, id string, text string")
         return lacking.join(known, ["id", "text"]).select("addr", "old")
 
     # --- files of vectors ----------------------------------------------------------------------

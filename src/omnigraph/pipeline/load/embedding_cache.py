@@ -23,7 +23,7 @@ from ulid import ULID
 
 from omnigraph.embed import Embedder, Role
 from omnigraph.errors import OmniError
-from omnigraph.pipeline.load.fragment_scan import map_numbers
+from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.storage.location import Location
 from omnigraph.storage.object_store import ObjectStore
 
@@ -174,14 +174,17 @@ def vectors_frame(spark: SparkSession, texts: EmbeddingCache, paths: Sequence[st
     """Return the vectors of objects by digest, as plain bytes."""
     location, width = texts.location, 4 * texts.dimension
 
-    def read(number: int) -> Iterator[pa.RecordBatch]:
-        for path in paths[number * _OBJECTS_PER_TASK : (number + 1) * _OBJECTS_PER_TASK]:
+    def read(some: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for path in some:
             table = _read(ObjectStore(location), path, ["digest", "vector"])
             digests, vectors = (column.combine_chunks() for column in table.columns)
             data = pa.py_buffer(vectors.flatten().to_numpy().tobytes())
             fixed = pa.Array.from_buffers(pa.binary(width), len(digests), [None, data])
             yield pa.record_batch({"digest": digests, "vector": fixed.cast(pa.binary())})
 
-    count = -(-len(paths) // _OBJECTS_PER_TASK)
+    tasks = [
+        list(paths[start : start + _OBJECTS_PER_TASK])
+        for start in range(0, len(paths), _OBJECTS_PER_TASK)
+    ]
     # Two attempts of one task may both have stored a text.
-    return map_numbers(spark, count, read, _VECTORS).dropDuplicates(["digest"])
+    return map_tasks(spark, tasks, read, _VECTORS).dropDuplicates(["digest"])

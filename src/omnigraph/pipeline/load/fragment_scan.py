@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from omnigraph.dataset_view import StagedView
+from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.location import Location
 from omnigraph.storage.row_lookup import ROW_ADDRESS
@@ -26,6 +27,14 @@ PIECE_ROWS = 1_048_576
 """About how many rows one worker reads at a time."""
 
 _BATCH = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentTask:
+    """The fragments one task reads, and where their input positions are."""
+
+    fragments: tuple[int, ...]
+    position_files: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,19 @@ class DatasetFragments:
             pieces[-1].append(fragment)
             held += rows
         return [tuple(piece) for piece in pieces]
+
+    def tasks(self, *, positions: bool = False) -> list[FragmentTask]:
+        """Return the tasks that read all fragments, with their input positions if required."""
+        files = self.position_files if positions else {}
+        return [
+            FragmentTask(group, {number: files[number] for number in group if number in files})
+            for group in self.task_groups
+        ]
+
+    @property
+    def stripped(self) -> DatasetFragments:
+        """The same version without its fragments, as it is sent to all tasks."""
+        return replace(self, sizes={}, position_files={})
 
     def open(self) -> Any:  # noqa: ANN401 - a Lance handle
         """Open the version."""
@@ -88,40 +110,24 @@ class ScanProjection:
 
 def scan_frame(spark: SparkSession, rows: DatasetFragments, wanted: ScanProjection) -> DataFrame:
     """Return rows as a frame."""
-
-    def read(piece: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        names = list(dict.fromkeys([*wanted.columns, *wanted.key])) or ["id"]
-        finder = InputPositions(rows)
-        for table in rows.read(names, piece):
-            columns: dict[str, Any] = {name: table[name] for name in wanted.columns}
-            for number, text in enumerate(key_columns(table, rows.shape, wanted.key)):
-                columns[f"k{number}"] = text
-            if wanted.address:
-                columns["addr"] = pc.cast(table[ROW_ADDRESS], pa.int64())
-            if wanted.place:
-                columns["at"] = finder.positions(table[ROW_ADDRESS])
-            yield from pa.table(columns).combine_chunks().to_batches()
-
-    pieces = rows.task_groups
-    return map_numbers(spark, len(pieces), lambda number: read(pieces[number]), wanted.schema)
+    tasks = rows.tasks(positions=wanted.place)
+    return map_tasks(spark, tasks, partial(_scan, rows.stripped, wanted), wanted.schema)
 
 
-def map_numbers(
-    spark: SparkSession,
-    count: int,
-    work: Callable[[int], Iterable[pa.RecordBatch]],
-    schema: StructType | str,
-) -> DataFrame:
-    """Run a function on workers for each number; return the results as a frame."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                yield from work(number)
-
-    if not count:
-        return spark.createDataFrame([], schema)
-    return spark.range(0, count, 1, count).mapInArrow(run, schema)
+def _scan(
+    rows: DatasetFragments, wanted: ScanProjection, task: FragmentTask
+) -> Iterator[pa.RecordBatch]:
+    names = list(dict.fromkeys([*wanted.columns, *wanted.key])) or ["id"]
+    finder = InputPositions(replace(rows, position_files=task.position_files))
+    for table in rows.read(names, task.fragments):
+        columns: dict[str, Any] = {name: table[name] for name in wanted.columns}
+        for number, text in enumerate(key_columns(table, rows.shape, wanted.key)):
+            columns[f"k{number}"] = text
+        if wanted.address:
+            columns["addr"] = pc.cast(table[ROW_ADDRESS], pa.int64())
+        if wanted.place:
+            columns["at"] = finder.positions(table[ROW_ADDRESS])
+        yield from pa.table(columns).combine_chunks().to_batches()
 
 
 class InputPositions:

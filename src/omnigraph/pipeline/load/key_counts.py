@@ -18,14 +18,15 @@ from pyspark.sql import functions as f
 
 from omnigraph.catalog import AcceptedSchema, TypeKind
 from omnigraph.catalog.model import Cardinality, EdgeType
-from omnigraph.pipeline.load.aggregation import (
+from omnigraph.pipeline.load.fragment_scan import DatasetFragments, ScanProjection, scan_frame
+from omnigraph.pipeline.load.key_shuffle import (
     ComputedContribution,
     FlagFunction,
     KeyAggregation,
     KeyContribution,
+    KeyCounts,
     SumArray,
 )
-from omnigraph.pipeline.load.fragment_scan import DatasetFragments, ScanProjection, scan_frame
 from omnigraph.pipeline.load.staged_load import StagedType
 from omnigraph.write.change_set import RowSchema, find_row_schema
 from omnigraph.write.checks.unique import unique_groups
@@ -67,21 +68,6 @@ def endpoint_shape(schema: AcceptedSchema, edge: RowSchema, end: str) -> RowSche
     return find_row_schema(schema, TypeKind.NODE, name)
 
 
-@dataclass(frozen=True)
-class KeyCounts:
-    """The flagged rows of counts of one type, and the totals of the flags.
-
-    `frame` has the counts and a column for each flag; `sums` has the total of each flag.
-    """
-
-    frame: DataFrame
-    sums: Mapping[str, int]
-
-    def where(self, flag: str) -> DataFrame:
-        """Return the rows with a flag."""
-        return self.frame.where(f"`{flag}` > 0")
-
-
 def id_aggregation(
     spark: SparkSession,
     target: LoadTarget | None,
@@ -98,14 +84,15 @@ def id_aggregation(
     if not edges and (target is None or (target.staged.fresh and not replace)):
         return None
     counted = [edge for edge, ends in edges if "src" in ends and edge.counts_edges]
-    shares = []
+    found = []
     if target is not None:
-        where: dict[str, int | str] = {"new": "addr"} if target.may_match else {}
-        shares.append(KeyContribution(target.new, ("id",), {"s": 1, **where}))
+        found.append(
+            KeyContribution(target.new, ("id",), {"s": 1}, "new" if target.may_match else None)
+        )
     if edges or replace or (target is not None and target.may_match):
-        shares.append(KeyContribution(committed, ("id",), {"c": 1, "addr": "addr"}))
+        found.append(KeyContribution(committed, ("id",), {"c": 1}, "addr"))
     for edge, ends in edges:
-        shares += _endpoint_contributions(edge, ends)
+        found += _endpoint_contributions(edge, ends)
     flags: dict[str, FlagFunction] = {
         "repeated": lambda n: np.maximum(n["s"] - 1, 0),
         "existing": lambda n: np.where((n["s"] > 0) & (n["c"] > 0), 1, 0),
@@ -120,7 +107,7 @@ def id_aggregation(
     moved = [
         _replaced_sources(spark, edge) for edge in counted if edge.may_match and not edge.replace
     ]
-    return KeyAggregation(shares, names, flags, moved)
+    return KeyAggregation(found, names, flags, moved)
 
 
 def _is_gone(numbers: Mapping[str, SumArray], *, replace: bool) -> npt.NDArray[np.bool_]:
@@ -156,17 +143,12 @@ def _endpoint_contributions(edge: LoadTarget, ends: tuple[str, ...]) -> list[Key
     """Return which nodes edges refer to, and how many edges nodes have."""
     referred = _referred(edge)
     if "src" not in ends or not edge.counts_edges:
-        return [KeyContribution(edge.new, ends, {referred: 1}, distinct=True)]
+        return [KeyContribution(edge.new, ends, {referred: 1})]
     number, touched = _counted(edge)
-    before = {touched: 1} if edge.replace else {number: "n"}
-    others = [
-        KeyContribution(edge.new, (end,), {referred: 1}, distinct=True)
-        for end in ends
-        if end != "src"
-    ]
+    others = [KeyContribution(edge.new, (end,), {referred: 1}) for end in ends if end != "src"]
     return [
-        KeyContribution(edge.new, ("src",), {referred: 1, number: "n", touched: 1}),
-        KeyContribution(edge.old, ("src",), before, distinct=True),
+        KeyContribution(edge.new, ("src",), {referred: 1, number: 1, touched: 1}),
+        KeyContribution(edge.old, ("src",), {touched if edge.replace else number: 1}),
         *others,
     ]
 
@@ -197,10 +179,10 @@ def _counted(edge: LoadTarget) -> tuple[str, str]:
     return f"number_{edge.shape.name}", f"touched_{edge.shape.name}"
 
 
-def miscounted_sources(ledger: KeyCounts, edge: LoadTarget) -> DataFrame:
+def miscounted_sources(counts: KeyCounts, edge: LoadTarget) -> DataFrame:
     """Return sources with too few or too many edges as `id`, and how many they have as `n`."""
     number, _ = _counted(edge)
-    return ledger.where(count_flag(edge)).selectExpr("id", f"`{number}` AS n")
+    return counts.where(count_flag(edge)).selectExpr("id", f"`{number}` AS n")
 
 
 # --- unique tuples -----------------------------------------------------------------------------
@@ -241,13 +223,13 @@ def tuple_counts_frame(
 
 
 def count_tuples(frames: Mapping[str, DataFrame]) -> dict[str, KeyCounts]:
-    """Return the ledgers of unique tuples, added up in one action."""
+    """Return the counts of unique tuples, added up in one action."""
     totals = [
-        frame.selectExpr("SUM(repeated) AS repeated", "SUM(held) AS held", f"{number} AS ledger")
+        frame.selectExpr("SUM(repeated) AS repeated", "SUM(held) AS held", f"{number} AS part")
         for number, frame in enumerate(frames.values())
     ]
     rows = reduce(DataFrame.unionAll, totals).collect() if totals else []
-    sums = {row["ledger"]: {name: row[name] or 0 for name in ("repeated", "held")} for row in rows}
+    sums = {row["part"]: {name: row[name] or 0 for name in ("repeated", "held")} for row in rows}
     return {
         key: KeyCounts(frame, sums[number]) for number, (key, frame) in enumerate(frames.items())
     }

@@ -1,34 +1,44 @@
-"""A compact filter of the keys that staged rows refer to.
+"""A Bloom filter of the keys that staged rows refer to.
 
-A load that lost a race must know whether the commits of other writers affect it. Workers read the
-rows once and store hashes of ids and tuples; the answer `no` is certain, `yes` almost certain.
+A load that lost a race must know whether the commits of other writers affect it. Executors read
+the keys of the rows once; the answer `no` is certain, `yes` almost certain. Hashes are shuffled by
+the segment of the filter they belong to, so that this process only gets finished segments, whose
+size is limited however many rows there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
-from omnigraph.pipeline.load.aggregation import ScratchDir, hash_ids
 from omnigraph.pipeline.load.fragment_scan import DatasetFragments
-from omnigraph.pipeline.sessions.executors import run_on_executors
+from omnigraph.pipeline.load.key_shuffle import hash_keys
+from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.write.change_set import RowSchema
 from omnigraph.write.checks.unique import key_columns
 
 Hashes = npt.NDArray[np.uint64]
+Segment = npt.NDArray[np.uint8]
 
-MAX_HASHES = 64 * 1024 * 1024
-"""The most hashes that are kept of one topic; each takes eight bytes."""
+SEGMENT_BITS = 1 << 20
+"""Bits of a segment; a key sets all its bits in one."""
+MAX_SEGMENTS = 512
+"""Segments of all topics together: 64 MiB."""
 
-_NO_HASHES: Hashes = np.empty(0, np.uint64)
+_BITS_PER_KEY = 12
+_PROBES = 4
+_SEGMENTS_PER_PARTITION = 32
 _SEPARATOR = "\x1f"
+_NO_HASHES: Hashes = np.empty(0, np.uint64)
+_HASHES = "segment int, hashes binary"
+_SEGMENTS = "segment int, bits binary"
 
 
 @dataclass(frozen=True)
@@ -39,75 +49,122 @@ class KeySource:
     ids: tuple[str, ...] = ()
     tuple_: tuple[str, ...] = ()
 
+    @property
+    def count(self) -> int:
+        """The number of its keys, equal ones included."""
+        return sum(self.rows.sizes.values()) * (len(self.ids) + bool(self.tuple_))
+
+    def hashes(self, fragments: Sequence[int]) -> Hashes:
+        """Return the different hashes of the keys of fragments."""
+        found = [_NO_HASHES]
+        for table in self.rows.read([*self.ids, *self.tuple_], fragments):
+            found += [_hash_chunks(table[name]) for name in self.ids]
+            if self.tuple_:
+                found.append(_hash_chunks(tuple_texts(table, self.rows.shape, self.tuple_)))
+        return np.unique(np.concatenate(found))
+
 
 class KeyFilter:
-    """The hashes of keys by topic; None where there are too many."""
+    """The segments of the filters of topics."""
 
-    def __init__(self, hashes: Mapping[str, Hashes | None]) -> None:
-        self._hashes = hashes
+    def __init__(self, topics: Mapping[str, Sequence[Segment]]) -> None:
+        self._topics = topics
 
     def may_contain(self, topic: str, texts: pa.ChunkedArray) -> bool:
         """Return whether one of the texts may be in the filter; False is certain."""
-        if topic not in self._hashes or not len(texts):
+        segments = self._topics.get(topic)
+        if segments is None or not len(texts):
             return False
-        hashes = self._hashes[topic]
-        if hashes is None:
-            return True
-        wanted = _hash_chunks(texts)
-        places = np.searchsorted(hashes, wanted)
-        inside = places < len(hashes)
-        return bool(np.any(hashes[places[inside]] == wanted[inside]))
+        hashes = _hash_chunks(texts)
+        numbers = segment_numbers(hashes, len(segments))
+        return any(
+            _has_any(segments[number], segment_bits(hashes[numbers == number]))
+            for number in np.unique(numbers).tolist()
+        )
 
 
-def build_key_filter(
-    spark: SparkSession, place: ScratchDir, topics: Mapping[str, Sequence[KeySource]]
-) -> KeyFilter:
-    """Collect the hashes of all topics on workers."""
-    work = [
-        (topic, source, piece)
-        for topic, every in topics.items()
-        for source in every
-        for piece in source.rows.task_groups
+def build_key_filter(spark: SparkSession, topics: Mapping[str, Sequence[KeySource]]) -> KeyFilter:
+    """Collect the keys of all topics on executors."""
+    counts = _segment_counts([sum(source.count for source in each) for each in topics.values()])
+    firsts = np.cumsum([0, *counts]).tolist()
+    sources = [(number, source) for number, each in enumerate(topics.values()) for source in each]
+    readers = [(number, replace(source, rows=source.rows.stripped)) for number, source in sources]
+    tasks = [
+        (place, fragments)
+        for place, (_, source) in enumerate(sources)
+        for fragments in source.rows.task_groups
     ]
-    found = {topic: _HashCollector() for topic in topics}
-    for topic, path in run_on_executors(spark, partial(_write_hashes, place), work):
-        data = place.objects.get(path)
-        assert data is not None, "a worker has just put it down"
-        place.objects.delete([path])
-        found[topic].add(np.frombuffer(data, np.uint64))
-    return KeyFilter({topic: gathered.hashes() for topic, gathered in found.items()})
+
+    def read(task: tuple[int, Sequence[int]]) -> Iterator[pa.RecordBatch]:
+        number, source = readers[task[0]]
+        yield _by_segment(source.hashes(task[1]), counts[number], firsts[number])
+
+    hashes = map_tasks(spark, tasks, read, _HASHES)
+    partitions = max(-(-firsts[-1] // _SEGMENTS_PER_PARTITION), 1)
+    partition = f.expr(f"segment DIV {_SEGMENTS_PER_PARTITION}").cast("int")
+    rows = hashes.repartitionById(partitions, partition).mapInArrow(_filled, _SEGMENTS).collect()
+    found = {row["segment"]: np.frombuffer(row["bits"], np.uint8) for row in rows}
+    empty = np.zeros(SEGMENT_BITS // 8, np.uint8)
+    return KeyFilter(
+        {
+            topic: [found.get(n, empty) for n in range(firsts[number], firsts[number + 1])]
+            for number, topic in enumerate(topics)
+        }
+    )
 
 
-class _HashCollector:
-    """Puts hashes together; sorts whenever there are as many new ones as known ones."""
-
-    def __init__(self) -> None:
-        self._known, self._new = _NO_HASHES, [_NO_HASHES]
-        self._is_full = False
-
-    def add(self, hashes: Hashes) -> None:
-        if self._is_full:
-            return
-        self._new.append(hashes)
-        if sum(map(len, self._new)) > len(self._known):
-            self._known = np.unique(np.concatenate([self._known, *self._new]))
-            self._new = [_NO_HASHES]
-            self._is_full = len(self._known) > MAX_HASHES
-
-    def hashes(self) -> Hashes | None:
-        found = np.unique(np.concatenate([self._known, *self._new]))
-        return None if self._is_full else found
+def _segment_counts(keys: Sequence[int]) -> list[int]:
+    """Return the number of segments of each topic, by its number of keys."""
+    wanted = [-(-max(count, 1) * _BITS_PER_KEY // SEGMENT_BITS) for count in keys]
+    total = sum(wanted)
+    if total <= MAX_SEGMENTS:
+        return wanted
+    return [max(count * MAX_SEGMENTS // total, 1) for count in wanted]
 
 
-def _write_hashes(place: ScratchDir, work: tuple[str, KeySource, Sequence[int]]) -> tuple[str, str]:
-    """Put down the hashes of a piece of rows."""
-    topic, source, piece = work
-    found = [_NO_HASHES]
-    for table in source.rows.read([*source.ids, *source.tuple_], piece):
-        found += [_hash_chunks(table[name]) for name in source.ids]
-        if source.tuple_:
-            found.append(_hash_chunks(tuple_texts(table, source.rows.shape, source.tuple_)))
-    return topic, place.put(np.unique(np.concatenate(found)).tobytes())
+def _by_segment(hashes: Hashes, count: int, first: int) -> pa.RecordBatch:
+    """Return hashes by the segment they belong to."""
+    numbers = segment_numbers(hashes, count)
+    order = np.argsort(numbers, kind="stable")
+    there, starts = np.unique(numbers[order], return_index=True)
+    parts = np.split(hashes[order], starts[1:]) if len(there) else []
+    columns = {
+        "segment": pa.array((there + first).astype(np.int32)),
+        "hashes": pa.array([part.tobytes() for part in parts], pa.binary()),
+    }
+    return pa.record_batch(columns)
+
+
+def _filled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the segments of a partition, with the bits of all their hashes."""
+    segments: dict[int, npt.NDArray[np.bool_]] = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            bits = segments.setdefault(row["segment"], np.zeros(SEGMENT_BITS, np.bool_))
+            bits[segment_bits(np.frombuffer(row["hashes"], np.uint64)).ravel()] = True
+    for number, bits in segments.items():
+        columns = [[number], [np.packbits(bits).tobytes()]]
+        arrays = [pa.array(columns[0], pa.int32()), pa.array(columns[1], pa.binary())]
+        yield pa.record_batch(arrays, names=["segment", "bits"])
+
+
+def _has_any(segment: Segment, bits: npt.NDArray[np.int64]) -> bool:
+    """Return whether a segment has all bits of one of the keys."""
+    found = (segment[bits >> 3] >> (7 - (bits & 7)).astype(np.uint8)) & 1
+    return bool(found.all(axis=1).any())
+
+
+def segment_numbers(hashes: Hashes, count: int) -> npt.NDArray[np.int64]:
+    """Return the segment of each hash."""
+    return ((hashes >> np.uint64(44)) % np.uint64(count)).astype(np.int64)
+
+
+def segment_bits(hashes: Hashes) -> npt.NDArray[np.int64]:
+    """Return the bits that each hash sets in its segment, by double hashing."""
+    step = (hashes >> np.uint64(20)) | np.uint64(1)
+    probes = np.arange(_PROBES, dtype=np.uint64)
+    mixed: Hashes = hashes[:, None] + step[:, None] * probes[None, :]
+    return (mixed % np.uint64(SEGMENT_BITS)).astype(np.int64)
 
 
 def tuple_texts(rows: pa.Table, shape: RowSchema, columns: Sequence[str]) -> pa.ChunkedArray:
@@ -117,4 +174,4 @@ def tuple_texts(rows: pa.Table, shape: RowSchema, columns: Sequence[str]) -> pa.
 
 
 def _hash_chunks(texts: pa.ChunkedArray) -> Hashes:
-    return np.concatenate([_NO_HASHES, *(hash_ids(chunk) for chunk in texts.chunks)])
+    return np.concatenate([_NO_HASHES, *(hash_keys(chunk) for chunk in texts.chunks)])

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from omnigraph.catalog import TypeKind
 from omnigraph.catalog.model import resolve_endpoint_columns
 from omnigraph.errors import NotFound
-from omnigraph.pipeline.load.fragment_scan import map_numbers
 from omnigraph.pipeline.load.model import FILE, ROW, TypeFrame
 from omnigraph.pipeline.load.staging import StagingJob, stage_rows
+from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.pipeline.sources.guards import FAULT_COLUMN
 from omnigraph.pipeline.sources.splits import InputSplit, InputSplits, count_lines, number_lines
 from omnigraph.write.change_set import RowSchema, file_position_base, find_row_schema
@@ -55,11 +55,10 @@ def stage_sources(spark: SparkSession, job: StagingJob, sources: InputSplits) ->
     parts = _with_lines(spark, sources.parts)
     files = sources.files
 
-    def stage(number: int) -> dict[str, Any]:
-        part = parts[number]
+    def stage(number: int, part: InputSplit) -> dict[str, Any]:
         return stage_rows(job, part.read, files[: part.number], f"file-{number}")
 
-    for number, result in _on_each(spark, len(parts), stage):
+    for number, result in _on_each(spark, parts, stage):
         results[parts[number].number, number] = result
     return [results[key] for key in sorted(results)], tuple(names)
 
@@ -69,18 +68,23 @@ def _with_lines(spark: SparkSession, parts: Sequence[InputSplit]) -> Sequence[In
     cut = [part for part in parts if part.table_key is None and part.stop is not None]
     if not cut:
         return parts
-    counts = dict(_on_each(spark, len(cut), lambda number: {"lines": count_lines(cut[number])}))
+    counts = dict(_on_each(spark, cut, lambda _, part: {"lines": count_lines(part)}))
     lines = [counts[number]["lines"] for number in range(len(cut))]
     known = dict(zip(cut, number_lines(cut, lines), strict=True))
     return [known.get(part, part) for part in parts]
 
 
 def _on_each(
-    spark: SparkSession, count: int, work: Callable[[int], dict[str, Any]]
+    spark: SparkSession,
+    parts: Sequence[InputSplit],
+    work: Callable[[int, InputSplit], dict[str, Any]],
 ) -> list[tuple[int, dict[str, Any]]]:
-    """Have workers do something for each number."""
-    made = map_numbers(spark, count, lambda number: [_result(number, work(number))], _RESULT)
-    return _collected(made) if count else []
+    """Have workers do something for each part, with its number."""
+
+    def run(task: tuple[int, InputSplit]) -> Iterator[pa.RecordBatch]:
+        yield _result(task[0], work(*task))
+
+    return _collected(map_tasks(spark, list(enumerate(parts)), run, _RESULT)) if parts else []
 
 
 def _result(number: int, result: Mapping[str, Any]) -> pa.RecordBatch:

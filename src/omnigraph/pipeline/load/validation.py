@@ -16,11 +16,9 @@ from pyspark.sql import functions as f
 
 from omnigraph.catalog import AcceptedSchema, TypeKind
 from omnigraph.catalog.model import EdgeType
-from omnigraph.pipeline.load.aggregation import KeyAggregation, KeyAggregator, ScratchDir
 from omnigraph.pipeline.load.fragment_scan import DatasetFragments, ScanProjection, scan_frame
 from omnigraph.pipeline.load.key_counts import (
     ENDS,
-    KeyCounts,
     LoadTarget,
     count_flag,
     count_tuples,
@@ -32,6 +30,7 @@ from omnigraph.pipeline.load.key_counts import (
     tuple_counts_frame,
     unique_tuples,
 )
+from omnigraph.pipeline.load.key_shuffle import KeyAggregation, KeyShuffle
 from omnigraph.pipeline.load.row_checks import FaultyRow, RowCheck, RowFault
 from omnigraph.write.change_set import ChangeSet, RowSchema, find_row_schema, locate_position
 from omnigraph.write.checks.edges import report_edge_counts, report_missing_endpoints
@@ -60,7 +59,6 @@ class StagedValidation:
     """Validation of everything that is staged.
 
     `committed` gives the committed rows of any type; `consulted` are the types it was asked for.
-    `place` is where workers exchange files.
     """
 
     def __init__(
@@ -69,30 +67,26 @@ class StagedValidation:
         schema: AcceptedSchema,
         targets: Mapping[str, LoadTarget],
         committed: Callable[[RowSchema], DatasetFragments],
-        place: ScratchDir,
     ) -> None:
         self._spark = spark
         self._schema = schema
         self._targets = targets
         self._committed = committed
         self.consulted: set[str] = set()
-        self._sums = KeyAggregator(spark, place)
-        self._ledgers = {
-            key: KeyCounts(lines.frame(spark), lines.sums)
-            for key, lines in self._sums.aggregate(self._aggregations()).items()
-        }
+        self._shuffle = KeyShuffle(spark)
+        self._counts = self._shuffle.aggregate(self._aggregations())
         self._tuples = {
             f"{target.shape.table_key} {columns}": (target, columns)
             for target in targets.values()
             for columns in unique_tuples(target)
         }
-        self._ledgers |= count_tuples(
+        self._counts |= count_tuples(
             {key: tuple_counts_frame(spark, *found) for key, found in self._tuples.items()}
         )
 
     def close(self) -> None:
-        """Remove the files of workers."""
-        self._sums.close()
+        """Release what Spark keeps."""
+        self._shuffle.close()
 
     def _aggregations(self) -> dict[str, KeyAggregation]:
         ends: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -119,14 +113,14 @@ class StagedValidation:
 
     def count(self, key: str, flag: str) -> int:
         """Return the sum of a flag."""
-        ledger = self._ledgers.get(key)
-        return 0 if ledger is None else ledger.sums.get(flag, 0)
+        counts = self._counts.get(key)
+        return 0 if counts is None else counts.totals.get(flag, 0)
 
     # --- rows that replace others --------------------------------------------------------------
 
     def matched(self, target: LoadTarget) -> DataFrame:
         """Return committed rows with the ids of staged ones: both addresses, `addr` and `new`."""
-        return self._ledgers[target.shape.table_key].where("existing").select("addr", "new")
+        return self._counts[target.shape.table_key].where("existing").select("addr", "new")
 
     def superseded(self) -> dict[str, DataFrame]:
         """Return the rows, by type, that later rows with the same id take the place of."""
@@ -143,7 +137,7 @@ class StagedValidation:
         return bool(target.shape.key or target.strict or target.replace)
 
     def _repeated_rows(self, target: LoadTarget) -> DataFrame:
-        ids = self._ledgers[target.shape.table_key].where("repeated").select("id")
+        ids = self._counts[target.shape.table_key].where("repeated").select("id")
         return scan_frame(self._spark, target.new, _ROW_SCAN).join(ids, "id", "left_semi")
 
     # --- invalid rows --------------------------------------------------------------------------
@@ -168,7 +162,7 @@ class StagedValidation:
         total = self.count(key, "existing")
         if not (target.strict and total):
             return []
-        ids = self._ledgers[key].where("existing").select("id")
+        ids = self._counts[key].where("existing").select("id")
         rows = scan_frame(self._spark, target.new, _ROW_SCAN).join(ids, "id", "left_semi")
         last = rows.groupBy("id").agg(f.max("at").alias("at"), f.max_by("addr", "at").alias("addr"))
         frame = last.selectExpr("addr", "at", "'' AS other")
@@ -196,7 +190,7 @@ class StagedValidation:
         flag = "repeated" if total else "held"
         if not self.count(key, flag):
             return []
-        suspects = self._ledgers[key].where(flag).select(*names)
+        suspects = self._counts[key].where(flag).select(*names)
         rows = scan_frame(self._spark, target.new, wanted).join(suspects, names, "left_semi")
         if total:
             first = rows.groupBy(*names).agg(
@@ -217,7 +211,7 @@ class StagedValidation:
         flag = missing_flag(edge)
         if not self.count(node.table_key, flag):
             return []
-        ids = self._ledgers[node.table_key].where(flag).selectExpr(f"id AS {end}")
+        ids = self._counts[node.table_key].where(flag).selectExpr(f"id AS {end}")
         wanted = ScanProjection((end,), address=True, place=True)
         rows = scan_frame(self._spark, edge.new, wanted).join(ids, end, "left_semi")
         check = RowCheck(RowFault.MISSING_END, edge.shape, (end,), node)
@@ -248,7 +242,7 @@ class StagedValidation:
                 key = endpoint_shape(self._schema, edge.shape, "src").table_key
                 total = self.count(key, count_flag(edge))
                 if total:
-                    found.append((edge, miscounted_sources(self._ledgers[key], edge), total))
+                    found.append((edge, miscounted_sources(self._counts[key], edge), total))
         return found
 
     # --- violations that rejecting rows does not resolve ---------------------------------------
@@ -256,7 +250,7 @@ class StagedValidation:
     def report_dangling(self, changes: ChangeSet) -> None:
         """Report committed edges that lose a node because its type is replaced."""
         for edge, end, node in self._losing():
-            gone = self._ledgers[node.table_key].where("removed").selectExpr(f"id AS {end}")
+            gone = self._counts[node.table_key].where("removed").selectExpr(f"id AS {end}")
             wanted = ScanProjection(("id", end), address=True)
             old = self._committed(edge)
             left = scan_frame(self._spark, old, wanted).join(gone, end, "left_semi")
@@ -313,8 +307,8 @@ class StagedValidation:
     def _suspicious(self) -> Sequence[bool]:
         return [
             bool(count)
-            for key, ledger in self._ledgers.items()
-            for flag, count in ledger.sums.items()
+            for key, counts in self._counts.items()
+            for flag, count in counts.totals.items()
             if not self._is_harmless(key, flag)
         ]
 

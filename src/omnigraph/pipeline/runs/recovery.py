@@ -21,7 +21,7 @@ from omnigraph.errors import NotFound, OmniError
 from omnigraph.pipeline.load.staged_load import read_staged
 from omnigraph.pipeline.load.staging import STAGED_FILES
 from omnigraph.pipeline.runs.run import PipelineRun, RunState, RunStore
-from omnigraph.storage.layout import IDS, POSITIONS, REMOVED, VECTORS
+from omnigraph.storage.layout import POSITIONS, REMOVED, VECTORS
 
 _PUBLISHED_KINDS = (RecoveryKind.ALREADY_PUBLISHED, RecoveryKind.ROLLED_FORWARD)
 
@@ -121,7 +121,7 @@ def clear_folder(
     manifest: Manifest, run: PipelineRun, *, entirely: bool = False, but: Sequence[str] = ()
 ) -> None:
     """Remove the temporary files of a run, `but` some; `entirely` also removes its record."""
-    names = [name for name in (POSITIONS, IDS, VECTORS, REMOVED) if name not in but]
+    names = [name for name in (POSITIONS, VECTORS, REMOVED) if name not in but]
     folders = [run.folder] if entirely else [f"{run.folder}/{name}" for name in names]
     paths = (info.path for folder in folders for info in manifest.objects.list(folder))
     manifest.objects.delete(paths)

@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from omnigraph.errors import Category, OmniError
 from omnigraph.pipeline.sessions.session import session
+from omnigraph.pipeline.sessions.tasks import map_tasks
 
 _TaskT = TypeVar("_TaskT")
 _DoneT = TypeVar("_DoneT")
-_SCHEMA = "number bigint, done binary"
+_RESULTS = "number bigint, done binary"
 
 
 def run_on_executors(
@@ -25,21 +26,16 @@ def run_on_executors(
     Tasks and results are pickled. An OmniError of a task is raised here; a task may run more than
     once, so the function must be idempotent.
     """
-    if not tasks:
-        return []
-    count = len(tasks)
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                done = pickle.dumps(_attempt(work, tasks[number]))
-                columns = [pa.array([number], pa.int64()), pa.array([done], pa.binary())]
-                yield pa.RecordBatch.from_arrays(columns, names=["number", "done"])
+    def run(task: tuple[int, _TaskT]) -> Iterator[pa.RecordBatch]:
+        done = pickle.dumps(_attempt(work, task[1]))
+        columns = [pa.array([task[0]], pa.int64()), pa.array([done], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=["number", "done"])
 
-    rows = spark.range(0, count, 1, count).mapInArrow(run, _SCHEMA).collect()
+    rows = map_tasks(spark, list(enumerate(tasks)), run, _RESULTS).collect() if tasks else []
     # What is read here was written by the function above.
     found = {row["number"]: pickle.loads(row["done"]) for row in rows}  # noqa: S301
-    return [_result(found[number]) for number in range(count)]
+    return [_result(found[number]) for number in range(len(tasks))]
 
 
 def _attempt(work: Callable[[Any], Any], task: Any) -> tuple[bool, Any]:  # noqa: ANN401 - as above

@@ -27,8 +27,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from omnigraph.pipeline.load.fragment_scan import map_numbers
 from omnigraph.pipeline.load.model import FILE, ROW
+from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.pipeline.sources.json_shapes import (
     MIXED,
     NOTHING,
@@ -219,11 +219,11 @@ def _map_slices(
     """Have workers read pieces as UTF-8."""
     here = [piece for piece in pieces if is_local(piece.path)]
 
-    def local(number: int) -> Iterator[pa.RecordBatch]:
-        with _opened(here[number], form.encoding) as stream:
-            yield from run(here[number], stream)
+    def local(piece: TextSlice) -> Iterator[pa.RecordBatch]:
+        with _opened(piece, form.encoding) as stream:
+            yield from run(piece, stream)
 
-    frame = map_numbers(spark, len(here), local, schema)
+    frame = map_tasks(spark, here, local, schema)
     away = {piece.path: piece for piece in pieces if not is_local(piece.path)}
     if not away:
         return frame

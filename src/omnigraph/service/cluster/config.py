@@ -15,6 +15,7 @@ from typing import Any
 from omnigraph.embed.config import REMOTE_DEFAULTS, ProviderKind
 from omnigraph.errors import InvalidInput
 from omnigraph.maintain.retention import Retention
+from omnigraph.query.checks import CheckSeverity
 from omnigraph.service.cluster.diagnostics import ClusterDiagnostics
 from omnigraph.service.cluster.yaml_document import YamlDocument, YamlPath, read_yaml
 from omnigraph.storage import locate
@@ -41,6 +42,21 @@ class QueryFiles:
     place: YamlPath
 
 
+@dataclass(frozen=True, slots=True)
+class CheckConfig:
+    """A stored query that must return no rows, what a row means, and how severe that is."""
+
+    name: str
+    message: str | None
+    severity: str
+    place: YamlPath
+
+    def to_json(self) -> dict[str, str]:
+        """Return what the ledger holds."""
+        facts = {"severity": self.severity}
+        return facts if self.message is None else {**facts, "message": self.message}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphConfig:
     """One graph: its schema, its stored queries, what embeds for it."""
@@ -48,6 +64,7 @@ class GraphConfig:
     id: str
     schema: str
     queries: tuple[QueryFiles, ...] = ()
+    checks: tuple[CheckConfig, ...] = ()
     embedding_provider: str | None = None
     external_blobs: tuple[tuple[str, str], ...] = ()
     """Bases below which blobs may lie, each with its scope."""
@@ -246,7 +263,7 @@ class _ClusterConfigDecoder:
             message = "`streaming` was removed; delete it"
             self._error("removed_streaming_declaration", (*place, "streaming"), message)
             value = {key: stated for key, stated in value.items() if key != "streaming"}
-        names = ("schema", "queries", "embedding_provider", "external_blobs", "retention")
+        names = ("schema", "queries", "checks", "embedding_provider", "external_blobs", "retention")
         stated = self._mapping(value, place, names=names)
         schema = stated.get("schema")
         if schema is None:
@@ -256,6 +273,7 @@ class _ClusterConfigDecoder:
             id=id_,
             schema=self._text(schema, (*place, "schema")) or "",
             queries=tuple(self._queries(stated.get("queries"), (*place, "queries"))),
+            checks=tuple(self._checks(stated.get("checks"), (*place, "checks"))),
             embedding_provider=self._reference(
                 stated.get("embedding_provider"), (*place, "embedding_provider"), providers
             ),
@@ -292,6 +310,23 @@ class _ClusterConfigDecoder:
             self._invalid(
                 place, "`queries` must be a path, a list of paths, or names with a `file`"
             )
+
+    def _checks(self, value: object, place: YamlPath) -> Iterator[CheckConfig]:
+        """Yield checks: names of stored queries, or names with a `message` and a `severity`."""
+        if isinstance(value, list):
+            names = [self._text(item, (*place, number)) for number, item in enumerate(value)]
+            value = {name: None for name in names if name is not None}
+        for name, stated in self._named(value, place):
+            here: YamlPath = (*place, name)
+            facts = self._mapping(stated, here, names=("message", "severity"))
+            message, severity = facts.get("message"), facts.get("severity", CheckSeverity.FAIL)
+            if severity not in list(CheckSeverity):
+                words = " or ".join(CheckSeverity)
+                self._invalid((*here, "severity"), f"`severity` must be {words}")
+                severity = CheckSeverity.FAIL
+            if message is not None:
+                message = self._text(message, (*here, "message"))
+            yield CheckConfig(name, message, str(severity), here)
 
     def _reference(
         self, value: object, place: YamlPath, providers: Mapping[str, object]

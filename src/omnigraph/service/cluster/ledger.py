@@ -32,11 +32,12 @@ def graph_digest(
     queries: Mapping[str, str],
     provider: tuple[str, str] | None,
     external_blobs: Mapping[str, Any] | None,
-    retention: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Mapping[str, Any] | None],
 ) -> str:
     """Return the digest of a graph: over those of its schema, queries by name, and the rest.
 
-    `provider` is the address and the digest of what embeds for the graph.
+    `provider` is the address and the digest of what embeds for the graph; `settings` are others,
+    by name.
     """
     parts = [b"graph", id_.encode(), b"schema", schema.encode()]
     for name, digest in sorted(queries.items()):
@@ -45,8 +46,9 @@ def graph_digest(
         parts += [b"embedding_provider", provider[0].encode(), provider[1].encode()]
     if external_blobs is not None:
         parts += [b"external_blob_policy", _canonical_json(external_blobs)]
-    if retention is not None:
-        parts += [b"retention", _canonical_json(retention)]
+    for name, value in settings.items():
+        if value is not None:
+            parts += [name.encode(), _canonical_json(value)]
     return content_digest(b"".join(part + b"\0" for part in parts))
 
 
@@ -73,6 +75,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     embedding_profile: dict[str, str] | None = None
     external_blob_policy: dict[str, Any] | None = None
     retention: dict[str, Any] | None = None
+    checks: dict[str, dict[str, str]] | None = None
 
 
 class ResourceStatus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -139,8 +142,9 @@ class ClusterState:
             profile = self.resources.get(entry.embedding_provider)
             provider = (entry.embedding_provider, profile.digest if profile else "")
         blobs = entry.external_blob_policy
-        queries, retention = self.queries(graph), entry.retention
-        return graph_digest(graph, schema.digest, queries, provider, blobs, retention)
+        settings = {"retention": entry.retention, "checks": entry.checks}
+        queries = self.queries(graph)
+        return graph_digest(graph, schema.digest, queries, provider, blobs, settings)
 
     def folded(self) -> ClusterState:
         """Return the state with the digest of every graph made of those of its parts."""

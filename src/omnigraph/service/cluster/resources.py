@@ -16,15 +16,18 @@ from omnigraph.lang import (
     Diagnostic,
     DiagnosticReport,
     QueryError,
+    did_you_mean,
     read_named_queries,
     read_schema,
     report_for_bytes,
 )
 from omnigraph.plan import compile_query
+from omnigraph.plan.query_plan import QueryPlan
 from omnigraph.policy import BundleScope, Policy, PolicyInvalid
 from omnigraph.service.cluster.config import (
     CLUSTER,
     CONFIG_FILE,
+    CheckConfig,
     ClusterConfig,
     GraphConfig,
     PipelineConfig,
@@ -42,6 +45,7 @@ from omnigraph.service.cluster.ledger import (
 )
 from omnigraph.service.cluster.pipelines import check_pipeline_file
 from omnigraph.service.cluster.yaml_document import YamlPath
+from omnigraph.service.stored_queries import why_not_a_check
 
 # ----------------------------------------------------------------------
 # Scopes of policy files
@@ -173,6 +177,7 @@ class _ResourceLoader:
         self._findings = findings
         self._found: dict[str, ClusterResource] = {}
         self._catalogs: dict[str, Catalog | None] = {}
+        self._plans: dict[str, QueryPlan] = {}
 
     def load(self) -> dict[str, ClusterResource]:
         for name, profile in self._config.providers.items():
@@ -204,8 +209,13 @@ class _ResourceLoader:
         provider = graph.embedding_provider
         address = None if provider is None else f"provider.embedding.{provider}"
         retention = None if graph.retention is None else graph.retention.to_json()
+        checks = {check.name: check.to_json() for check in graph.checks}
         entry = LedgerEntry(
-            "", embedding_provider=address, external_blob_policy=blobs, retention=retention
+            "",
+            embedding_provider=address,
+            external_blob_policy=blobs,
+            retention=retention,
+            checks=checks or None,
         )
         self._add(ClusterResource(f"graph.{graph.id}", "graph", entry))
         catalog = self._schema(graph)
@@ -213,6 +223,24 @@ class _ResourceLoader:
         for files in graph.queries:
             for path in self._query_paths(graph, files):
                 self._query_file(graph, files, path, catalog)
+        for check in graph.checks:
+            self._check(graph, check)
+
+    def _check(self, graph: GraphConfig, check: CheckConfig) -> None:
+        """Report a check that is not a stored query, or one that cannot be a check."""
+        address = f"query.{graph.id}.{check.name}"
+        if address not in self._found:
+            names = [
+                a.rpartition(".")[2] for a in self._found if a.startswith(f"query.{graph.id}.")
+            ]
+            hint = did_you_mean(check.name, names)
+            message = f"there is no stored query '{check.name}'" + (f": {hint}" if hint else "")
+            self._config_error("dangling_check_reference", address, message, check.place)
+            return
+        plan = self._plans.get(address)
+        problem = None if plan is None else why_not_a_check(plan)
+        if problem is not None:
+            self._config_error("check_invalid", address, problem, check.place)
 
     def _schema(self, graph: GraphConfig) -> Catalog | None:
         address = f"schema.{graph.id}"
@@ -293,7 +321,11 @@ class _ResourceLoader:
             self._findings.warn("query_typecheck_skipped", address, message, file=path)
             return
         try:
-            compile_query(catalog, text, name, source_name=path)
+            plan = compile_query(catalog, text, name, source_name=path)
+            self._plans[address] = plan
+            problem = None if plan.check is None else why_not_a_check(plan)
+            if problem is not None:
+                self._findings.error("check_invalid", address, problem, file=path)
         except QueryError as error:
             for diagnostic in error.diagnostics:
                 code, line = "query_typecheck_error", _line(diagnostic)

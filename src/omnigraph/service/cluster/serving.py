@@ -39,6 +39,8 @@ class ServedGraph:
     id: str
     uri: str
     queries: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Stored queries that are checks, each with its severity and perhaps its message."""
     embedding: Mapping[str, str] | None = None
     external_blobs: tuple[str, ...] = ()
     retention: Retention | None = None
@@ -187,6 +189,7 @@ class _RevisionReader:
             id=id_,
             uri=self._store.graph_uri(id_),
             queries=sources,
+            checks=entry.checks or {},
             embedding=embedding,
             external_blobs=_server_base_paths(entry.external_blob_policy),
             retention=None if entry.retention is None else Retention.parse(entry.retention),

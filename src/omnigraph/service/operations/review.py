@@ -136,6 +136,7 @@ def get_proposal(session: GraphSession, request: wire.ProposalQuery) -> wire.Pro
         Tool(
             name="proposal_create",
             description="Propose to merge a branch into another, for review by others.",
+            arguments=tool_arguments.ProposalCreateArguments,
         ),
     ),
 )
@@ -438,6 +439,7 @@ def list_events(
         Tool(
             name="checks_run",
             description="Run the stored checks on a branch, or on a commit ID, tag or time.",
+            arguments=tool_arguments.ChecksArguments,
         ),
     ),
 )

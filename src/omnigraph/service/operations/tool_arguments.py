@@ -214,6 +214,10 @@ class ProposeArguments(ToolArguments, kw_only=True):
         Meta(description="Branch to merge into; by default the one it forks."),
     ] = None
     message: MessageField = None
+    title: Annotated[
+        str | None, Meta(description="Title of the proposal; by default the message.")
+    ] = None
+    reviewers: Annotated[list[str], Meta(description="Actors to review it.")] = []
     limit: LimitField = DEFAULT_ITEMS
 
 
@@ -243,9 +247,9 @@ class ProposalListArguments(PagedArguments, kw_only=True):
     """Which proposals to list."""
 
     state: Annotated[str, Meta(description="`open`, `merged`, `closed` or `all`.")] = "open"
-    author: str | None = None
-    reviewer: str | None = None
-    target: BranchField = None
+    author: Annotated[str | None, Meta(description="Only of this actor.")] = None
+    reviewer: Annotated[str | None, Meta(description="Only with this actor as reviewer.")] = None
+    target: Annotated[str | None, Meta(description="Only into this branch.")] = None
 
 
 class ProposalCloseArguments(ProposalArguments, kw_only=True):
@@ -289,9 +293,26 @@ class ProposalDiffArguments(PagedArguments, kw_only=True):
     """Which changes of a proposal to list."""
 
     number: ProposalNumberField
-    kind: list[EntityKindOutput] = []
-    type: list[str] = []
-    op: list[ChangeOpOutput] = []
+    kind: Annotated[list[EntityKindOutput], Meta(description="Only these kinds.")] = []
+    type: Annotated[list[str], Meta(description="Only these types.")] = []
+    op: Annotated[list[ChangeOpOutput], Meta(description="Only these operations.")] = []
+
+
+class ProposalCreateArguments(ToolArguments, kw_only=True):
+    """What is proposed."""
+
+    source: Annotated[str, Meta(description="Branch to merge.")]
+    target: Annotated[str | None, Meta(description="Branch to merge into; main by default.")] = None
+    title: Annotated[str, Meta(description="What is proposed, in one line.")]
+    description: Annotated[str, Meta(description="Why and how, as plain text.")] = ""
+    reviewers: Annotated[list[str], Meta(description="Actors to review it.")] = []
+
+
+class ChecksArguments(ToolArguments, kw_only=True):
+    """The state to check."""
+
+    branch: Annotated[str | None, Meta(description="Branch; main by default.")] = None
+    snapshot: Annotated[str | None, Meta(description="Commit ID, tag or time instead.")] = None
 
 
 class ProposalEventsArguments(ToolArguments, kw_only=True):
