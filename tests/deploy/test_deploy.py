@@ -185,12 +185,12 @@ def test_the_graph_is_created_once_and_served_from_a_bucket(tmp_path):
         assert run(look).code != 0
         assert run(create).code == 0
         assert run(look).code == 0
-        arguments = [
-            a.replace("s3://graphs", f"s3://{BUCKET}") for a in services["server"]["command"]
-        ]
+        words = services["server"]["command"]
+        arguments = [word.replace("s3://graphs", f"s3://{BUCKET}") for word in words]
         tokens = services["server"]["environment"]["OMNIGRAPH_SERVER_BEARER_TOKENS_JSON"]
-        [token] = json.loads(tokens.partition(":-")[2][:-1]).values()
-        environment["OMNIGRAPH_SERVER_BEARER_TOKENS_JSON"] = tokens.partition(":-")[2][:-1]
+        tokens = re.sub(r"\$\{\w+:-([^{}]+)\}", r"\1", tokens)
+        [token] = json.loads(tokens).values()
+        environment["OMNIGRAPH_SERVER_BEARER_TOKENS_JSON"] = tokens
         with (
             serving(*arguments[1:], command=arguments[:1], environment=environment) as server,
             server.client(token) as client,
