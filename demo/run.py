@@ -35,6 +35,10 @@ SAY = """query say($slug: String, $title: String) {
 DECISIONS = """{"entities": [
   {"type": "Article", "id": "tides", "set": {"title": "Reading wind and tide"}}
 ]}"""
+OTTERS = """query otters() {
+  insert Article { slug: "otters", title: "Otters", text: "Otters return to the harbour." }
+}"""
+ABOUT = """query about() { insert About { from: "otters", to: "animals" } }"""
 TOO_DEEP = """query register() {
   insert Ship { imo: 1, label: "Leviathan", kind: "tanker", draught: 99.0 }
   insert CallsAt { from: "1", to: "XYZ" }
@@ -57,6 +61,7 @@ def main() -> None:
         history(f"{folder}/harbour")
         search(f"{folder}/library")
         review(f"{folder}/library", Path(folder))
+        proposals(f"{folder}/library")
         pipeline(f"{folder}/library")
         serve(f"{folder}/library")
     print("\nEnd of the demo. See README.md for a tour and docs/ for the reference.")
@@ -125,6 +130,43 @@ def review(uri: str, folder: Path) -> None:
     words = ("--resolve", str(decisions), "--as", "ada", "--message", "both are right")
     omnigraph("merge", "--uri", uri, "agent/tide", *words, "--delete-branch")
     omnigraph("commit", "log", uri, "--draw")
+
+
+def proposals(uri: str) -> None:
+    """Show two agents that propose, a check that fails, a fix, an approval and the merges."""
+    checks, on = ("--checks", f"{LIBRARY}/checks"), ("--store", uri)
+    say("A protected branch accepts proposals that somebody else has approved, and nothing else.")
+    omnigraph("protection", "set", *on, "--branch", "main", "--approvals", "1")
+    omnigraph("mutate", *on, "-e", OTTERS, "--as", "agent-otter", code=1)
+    say("Two agents propose changes, each on a branch.")
+    title = ("--params", '{"slug": "tides", "title": "Tide and wind"}')
+    for agent, change in (("otter", (OTTERS,)), ("heron", (SAY, *title))):
+        branch, who = f"agent/{agent}", ("--as", f"agent-{agent}")
+        omnigraph("branch", "create", uri, branch)
+        omnigraph("mutate", *on, "--branch", branch, "-e", *change, *who)
+        omnigraph("proposal", "create", *on, branch, "-t", f"Work of {agent}", *who)
+    omnigraph("proposal", "list", *on)
+    say("Checks are queries that must return no rows, on the state that merging would make.")
+    print(f"\n$ cat {LIBRARY}/checks/articles.gq", flush=True)
+    print((ROOT / LIBRARY / "checks" / "articles.gq").read_text(), end="", flush=True)
+    omnigraph("proposal", "check", *on, "1", *checks, code=1)
+    reviewer = ("--as", "ada")
+    place = ("--on", "Article", "--on", "otters")
+    omnigraph("proposal", "comment", *on, "1", *place, "--body", "About which topic?", *reviewer)
+    say(
+        "The agent fixes it; the reviewer looks at the change and approves; the merge is published."
+    )
+    fix = ("--branch", "agent/otter", "-e", ABOUT, "--as", "agent-otter")
+    omnigraph("mutate", *on, *fix)
+    omnigraph("proposal", "diff", *on, "1")
+    omnigraph("proposal", "merge", *on, "1", *checks, *reviewer, code=1)
+    for number in ("1", "2"):
+        omnigraph("proposal", "review", *on, number, "approve", *reviewer)
+        omnigraph("proposal", "merge", *on, number, *checks, *reviewer, "--delete-branch")
+    omnigraph("proposal", "show", *on, "1")
+    say("Blame names the agent that wrote each value, not the reviewer who merged it.")
+    omnigraph("blame", *on, "Article", "otters")
+    omnigraph("protection", "clear", *on)
 
 
 def pipeline(uri: str) -> None:

@@ -67,6 +67,7 @@ def test_proposal_as_text(folder):
     failed = run(folder, "proposal", "check", "1", "--checks", str(folder / "checks.gq"), code=1)
     assert failed.splitlines() == [
         "check too_deep: failed: ports are shallower than 100 m",
+        "  Port BGO: id: 'BGO', depth: 900",
         "check nameless: passed: query 'nameless' returned no rows",
     ]
     assert "checks_failed" in run(

@@ -43,3 +43,11 @@ def get(address: tuple[str, int], path: bytes, *headers: bytes) -> tuple[int, by
     answer = raw(address, b"\r\n".join([*lines, b"", b""]))
     head, _, body = answer.partition(b"\r\n\r\n")
     return int(head.split(b" ", 2)[1]), body
+
+
+def free_port() -> int:
+    """Return a port on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

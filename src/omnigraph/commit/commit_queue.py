@@ -26,6 +26,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
+from omnigraph.commit.commit_events import CommitEvent, report
 from omnigraph.errors import Contention
 from omnigraph.storage import Location
 
@@ -56,6 +57,7 @@ class QueuedChange(Generic[_T]):
         "deadline",
         "done",
         "in_doubt",
+        "joined_at",
         "leads",
         "wake",
     )
@@ -64,6 +66,7 @@ class QueuedChange(Generic[_T]):
         self.deadline = deadline
         self.alone = alone
         self.in_doubt = False
+        self.joined_at = 0.0
         self.done = False
         self.leads = False
         self._taken_up = False
@@ -76,6 +79,10 @@ class QueuedChange(Generic[_T]):
         if self._taken_up and time.monotonic() > self.deadline:
             raise timed_out()
         self._taken_up = True
+
+    def leave_queue(self) -> None:
+        """Report how long it has waited in the queue of this process."""
+        report(CommitEvent.QUEUE_WAIT, time.monotonic() - self.joined_at)
 
     def succeed(self, result: _T | None) -> None:
         """Record the result."""
@@ -141,6 +148,7 @@ class CommitQueue(Generic[_C]):
         self._join(change)
         while not change.leads:
             self._wait(change)
+        change.leave_queue()
         try:
             with self._turn_of_process(change.deadline) as turn:
                 turn.wait()
@@ -149,6 +157,7 @@ class CommitQueue(Generic[_C]):
             self._leave([change])
 
     def _join(self, change: _C) -> None:
+        change.joined_at = time.monotonic()
         with self._lock:
             self._waiting.append(change)
             if not self._busy:
@@ -192,6 +201,8 @@ class CommitQueue(Generic[_C]):
         with self._lock:
             while self._waiting and len(group) < MAX_GROUP and not self._waiting[0].alone:
                 group.append(self._waiting.popleft())
+        for member in group:
+            member.leave_queue()
         return group
 
     def _leave(self, group: Sequence[_C], undone: Sequence[_C] = ()) -> None:
@@ -288,7 +299,9 @@ class _FileTurn(Turn):
 
     def wait(self) -> None:
         if not self._held:
+            begun = time.monotonic()
             self._held = _threads.lock([self._line, self._turn], self._deadline)
+            report(CommitEvent.TURN_WAIT, time.monotonic() - begun)
 
     def release(self) -> None:
         """Release the turn at once: a thread that waited for it may close its file later."""

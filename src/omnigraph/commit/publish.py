@@ -16,6 +16,7 @@ from time import sleep
 
 import pyarrow as pa
 
+from omnigraph.commit.commit_events import CommitEvent, report
 from omnigraph.commit.footprint import TypeKey
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.lineage_maintenance import maintain_lineage
@@ -105,8 +106,10 @@ def publish_group(
             lineage.swap(state, head, rows)
         except (Contention, NotFound, StorageUnavailable) as error:
             doubt = _UncertainSwap(error, state.version)
+            report(CommitEvent.LOST_SWAP, attempt + 1)
             _back_off(attempt)
         else:
+            report(CommitEvent.PUBLISHED, len(group))
             maintain_lineage(lineage)
             if lineage.shares_rows:
                 lineage.share_rows(state, _new_keys(lineage, group))

@@ -62,6 +62,8 @@ class Maintainer:
         self._next_branch = 0
         self._cleanup_checked: float | None = None
         self._failed_passes = 0
+        self.fragments: dict[str, int] = {}
+        """Fragments of the types of main when they were counted last."""
 
     def watch(
         self, stop: Event, report: Callable[[MaintenancePass], None] = lambda _: None
@@ -160,6 +162,8 @@ class Maintainer:
             counts = steps.run("probe", partial(self._count, branch, table_key))
             if counts is None:
                 return
+            if branch == MAIN:
+                self.fragments[table_key] = counts.fragments
             if counts.compaction_due if task == "compaction" else counts.index_due:
                 action = steps.run(task, partial(self._optimize, branch, table_key, task))
                 if action is not None:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +57,14 @@ CacheKey: TypeAlias = tuple[str, VersionState, str]
 """A dataset with the names of its columns, a version of it, and what is kept."""
 
 
+_caches: WeakSet[ColumnCache] = WeakSet()
+
+
+def cached_column_bytes() -> int:
+    """Return the size of the columns that this process has in memory, of all graphs."""
+    return sum(cache.size for cache in list(_caches))
+
+
 class ColumnCache:
     """The columns of a graph's datasets that are in memory."""
 
@@ -79,6 +88,12 @@ class ColumnCache:
         self._lock = Lock()
         self.reads = 0
         """How often rows were read from storage."""
+        _caches.add(self)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the values it holds."""
+        return self._values.total
 
     def table(self, snapshot: Snapshot, kind: TypeKind, name: str) -> TypeTable:
         """Return the entities of one type in a snapshot with all properties."""

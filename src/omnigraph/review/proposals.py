@@ -261,6 +261,8 @@ def create_proposal(
 ) -> int:
     """Propose to merge a branch into another; return the number of the proposal."""
     facts = text.check()
+    if text.title is None:
+        raise_problems(["the title must be a text"])
     manifest = context.manifest
     source, target = (head_snapshot(manifest, name) for name in (source_name, target_name))
     for snapshot in (source, target):

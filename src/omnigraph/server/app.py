@@ -20,10 +20,20 @@ from omnigraph.errors import Category, InvalidInput, OmniError
 from omnigraph.server.handlers import operation_routes
 from omnigraph.server.mcp_routes import McpRoutes
 from omnigraph.server.metrics import ServerMetrics
-from omnigraph.server.middleware import RequestMiddleware, parse_networks, record_route
+from omnigraph.server.middleware import (
+    RequestMiddleware,
+    parse_networks,
+    record_operation,
+    record_route,
+)
 from omnigraph.server.openapi import build_openapi
 from omnigraph.server.read_scheduler import ReadScheduler
-from omnigraph.server.request import AppState, RequestContext, json_response
+from omnigraph.server.request import (
+    AppState,
+    RequestContext,
+    decode_path_parameter,
+    json_response,
+)
 from omnigraph.server.responses import error_response
 from omnigraph.server.routes import HttpRoute
 from omnigraph.server.settings import MAX_STREAMS, WRITER_THREADS, ServerLimits
@@ -47,6 +57,7 @@ def create_app(  # noqa: PLR0913 - one for each part of a server
     agents_only: bool = False,
     trusted_proxies: Sequence[str] = (),
     operations: Sequence[AnyOperation] = OPERATIONS,
+    shows_metrics: bool = True,
     sessions: BrowserSessions | None = None,
     studio: Path = BUILT,
 ) -> Starlette:
@@ -89,7 +100,7 @@ def create_app(  # noqa: PLR0913 - one for each part of a server
         routes=[
             *(_route(state, path, list(group)) for path, group in by_path),
             Route("/openapi.json", openapi),
-            Route("/metrics", measured),
+            *([Route("/metrics", measured)] if shows_metrics else []),
             *([] if agents_only else StudioFiles(studio).routes),
         ],
         middleware=[
@@ -137,9 +148,13 @@ async def _respond(state: AppState, route: HttpRoute, request: Request) -> Respo
 
 async def _handle(state: AppState, route: HttpRoute, request: Request) -> Response:
     service, actor = state.service, None
+    graph = decode_path_parameter(request.path_params.get("graph_id", ""))
+    served = graph if graph in service.registry.graphs else None
+    record_operation(request, route.operation, served, writes=route.writes)
     if not route.public:
         actor, _ = identify(state, service, request)
         record_route(request, route.path, actor)
+        service.admission.count_request(actor)
     response = await route.handle(RequestContext(state, request, service, actor))
     if route.successor is not None:
         response.headers["Deprecation"] = "true"

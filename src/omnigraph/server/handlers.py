@@ -192,6 +192,8 @@ def operation_routes(operations: Sequence[AnyOperation]) -> list[HttpRoute]:
             method=operation.method,
             path=operation.path,
             handle=partial(HANDLERS[operation.handler], operation),
+            operation=operation.name,
+            writes=operation.writes,
             public=operation.public,
             change_errors=operation.change_errors,
             successor=operation.successor,

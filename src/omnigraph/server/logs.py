@@ -8,14 +8,18 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from logging.handlers import WatchedFileHandler
+from pathlib import Path
 from typing import Any
 
+from omnigraph.errors import InvalidInput
 from omnigraph.service.session import current_request
 
 _LOG_FIELDS = (
     "request_id",
     "method",
     "route",
+    "operation",
     "status",
     "milliseconds",
     "actor",
@@ -33,6 +37,11 @@ _LOG_FIELDS = (
     "plan",
 )
 LOG_LEVEL_VARIABLE = "OMNIGRAPH_LOG"
+AUDIT_LOG_VARIABLE = "OMNIGRAPH_AUDIT_LOG"
+"""Names the file of the audit log; `-` is standard output."""
+AUDIT_LOGGER = "omnigraph.audit"
+_AUDITED = (AUDIT_LOGGER, "omnigraph.policy")
+"""Loggers whose lines go to the audit log: requests that change something, policy decisions."""
 
 
 class JsonLogFormatter(logging.Formatter):
@@ -70,3 +79,30 @@ def configure_logging(environment: Mapping[str, str]) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     # Each request has one line already.
     logging.getLogger("httpx").setLevel(logging.WARNING)
+    _configure_audit_log(environment.get(AUDIT_LOG_VARIABLE, "").strip())
+
+
+def _configure_audit_log(target: str) -> None:
+    """Send the audit log to a file, or to standard output; without a target there is none."""
+    if not target:
+        return
+    # A file that was moved away is opened again, as log rotation needs it.
+    handler = logging.StreamHandler(sys.stdout) if target == "-" else _open_audit_log(Path(target))
+    handler.setFormatter(JsonLogFormatter())
+    for name in _AUDITED:
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.handlers, logger.propagate = [handler], False
+
+
+def _open_audit_log(path: Path) -> logging.Handler:
+    try:
+        return WatchedFileHandler(path, encoding="utf-8")
+    except OSError as error:
+        message = f"cannot write the audit log {path}: {error.strerror}"
+        raise InvalidInput(message, code="file_unreadable") from error
+
+
+def has_audit_log() -> bool:
+    """Return whether there is an audit log."""
+    return bool(logging.getLogger(AUDIT_LOGGER).handlers)

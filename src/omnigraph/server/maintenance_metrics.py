@@ -41,12 +41,14 @@ class MaintenanceSummary:
     lost_races: int = 0
     failures: int = 0
     bytes_removed: int = 0
+    fragments: int = 0
     done: dict[str, int] = field(default_factory=dict)
     last_success: float | None = None
     last_error: float | None = None
 
-    def add(self, state: MaintainerState, *, waiting: bool) -> None:
+    def add(self, state: MaintainerState, *, waiting: bool, fragments: int = 0) -> None:
         """Add the maintainer of one graph."""
+        self.fragments += fragments
         self.graphs += 1
         self.waiting += waiting
         self.failing += state.last_error is not None
@@ -96,6 +98,8 @@ def _families(summary: MaintenanceSummary) -> Iterator[Metric]:
     for task in ("compaction", "index", "topology", "cleanup"):
         steps.add_metric([task], summary.done.get(task, 0))
     yield steps
+    about = "Fragments of all types of main, when they were counted last"
+    yield GaugeMetricFamily("omnigraph_fragments", about, value=summary.fragments)
     for name, about in _TOTALS:
         yield CounterMetricFamily(f"{_PREFIX}_{name}", about, value=getattr(summary, name))
     for name, about in (

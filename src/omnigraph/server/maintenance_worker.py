@@ -123,7 +123,8 @@ def _summary(maintainers: dict[str, _ServedMaintainer]) -> MaintenanceSummary:
     summary = MaintenanceSummary()
     for served in maintainers.values():
         if served.maintainer is not None:
-            summary.add(served.maintainer.state, waiting=served.waiting)
+            fragments = sum(served.maintainer.fragments.values())
+            summary.add(served.maintainer.state, waiting=served.waiting, fragments=fragments)
     return summary
 
 

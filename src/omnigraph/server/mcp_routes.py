@@ -25,7 +25,7 @@ class McpRoutes:
         self._operations = tuple(operations)
         self.agents = self._http.McpHttpHandler(scheduler.run, MAX_LOAD_BYTES)
         self.routes = tuple(
-            HttpRoute(method="POST", path=path, handle=self._handle)
+            HttpRoute(method="POST", path=path, handle=self._handle, operation="mcp", writes=True)
             for path in ("/mcp", "/graphs/{graph_id}/mcp")
         )
 

@@ -18,6 +18,7 @@ from ulid import ULID
 
 from omnigraph.errors import InvalidInput, install_command
 from omnigraph.policy import log_decisions_once
+from omnigraph.server.logs import AUDIT_LOGGER, has_audit_log
 from omnigraph.server.metrics import ServerMetrics
 from omnigraph.server.request import decode_path, decode_path_parameter
 from omnigraph.server.responses import error_response
@@ -94,6 +95,7 @@ def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
 REQUEST_ID = "x-request-id"
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _log = logging.getLogger("omnigraph.server")
+_audit = logging.getLogger(AUDIT_LOGGER)
 _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _ROUTE_FIELDS = "omnigraph.notes"
 MAX_LOGGED_GRAPH_ID = 64
@@ -106,6 +108,12 @@ def record_route(request: Request, path: str, actor: str | None = None) -> None:
     current, graph_id = current_request.get(), request.path_params.get("graph_id")
     if current is not None and graph_id is not None:
         current.graph_id = decode_path_parameter(graph_id)[:MAX_LOGGED_GRAPH_ID]
+
+
+def record_operation(request: Request, operation: str, graph: str | None, *, writes: bool) -> None:
+    """Remember the operation for metrics and the audit log; `graph` is one that is served."""
+    facts = {"operation": operation, "graph": graph, "writes": writes}
+    request.scope[_ROUTE_FIELDS] |= facts
 
 
 class RequestMiddleware:
@@ -202,6 +210,11 @@ class _RequestLifecycle:
             "actor": self._notes["actor"],
         }
         _log.info("%s %s %d", method, route, status, extra=facts)
+        operation = self._notes.get("operation")
+        if operation is not None:
+            self._metrics.operated(self._notes["graph"], operation, status, seconds)
+            if self._notes["writes"] and has_audit_log():
+                _audit.info("%s %d", operation, status, extra={**facts, "operation": operation})
 
 
 def _request_id(scope: Scope) -> str:

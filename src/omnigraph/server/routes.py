@@ -36,6 +36,8 @@ class HttpRoute:
     method: str
     path: str
     handle: RouteHandler
+    operation: str
+    writes: bool = False
     public: bool = False
     change_errors: bool = False
     successor: str | None = None

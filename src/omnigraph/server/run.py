@@ -17,6 +17,7 @@ from omnigraph.query.running import RUNNING_QUERIES
 from omnigraph.server.app import create_app
 from omnigraph.server.connections import LimitedHttpProtocol, PeerSocketAcceptor
 from omnigraph.server.metrics import METRICS_DIR_VARIABLE, ServerMetrics
+from omnigraph.server.metrics_address import metrics_server
 from omnigraph.server.middleware import with_tracing
 from omnigraph.server.process import RELOAD_SIGNAL, prepare_process, unblock_reload_signal
 from omnigraph.server.query_peers import WorkerQueries
@@ -83,10 +84,15 @@ def run_server(
         RUNNING_QUERIES.peers = peers
     service = build_service(settings, environment)
     maintenance = None if settings.maintenance is None else settings.maintenance.metrics
+    own_address = settings.metrics_address
+    metrics = ServerMetrics(
+        shared=shared, maintenance=maintenance, names_graphs=own_address is not None
+    )
     plain = create_app(
         service,
         settings.limits,
-        ServerMetrics(shared=shared, maintenance=maintenance),
+        metrics,
+        shows_metrics=own_address is None,
         agents_only=settings.agents_only,
         trusted_proxies=settings.trusted_proxies,
         sessions=_browser_sessions(settings, environment, shared=shared),
@@ -116,7 +122,13 @@ def run_server(
         watch.start()
         ready(listening)
 
-    _UvicornServer(config, begin, reloader, others).run(sockets=[listening])
+    # Of several workers, the supervisor answers for all.
+    address = None if shared else own_address
+    try:
+        with metrics_server(address, metrics.exposition, metrics.media_type):
+            _UvicornServer(config, begin, reloader, others).run(sockets=[listening])
+    finally:
+        metrics.close()
 
 
 def _browser_sessions(

@@ -77,7 +77,8 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     With `agents_only` there are tools for agents and nothing else. `trusted_proxies` are addresses
     and networks whose `X-Forwarded-For` is believed. Without `maintenance` there is none.
     Queries of `slow_query_seconds` and more are logged with their plan. `session_key` signs the
-    cookies of browsers; `studio` makes it a local server.
+    cookies of browsers; `studio` makes it a local server. `metrics_address` is where metrics are
+    served instead of the public address.
     """
 
     cluster: str | None = None
@@ -101,6 +102,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     query_memory: int = 512 * 1024 * 1024
     query_memory_total: int = 2 * 1024 * 1024 * 1024
     maintenance: MaintenanceOptions | None = None
+    metrics_address: str | None = None
     session_key: bytes = b""
     studio: StudioOptions | None = None
     limits: ServerLimits = field(default_factory=ServerLimits)

@@ -15,14 +15,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import msgspec
 from prometheus_client.multiprocess import mark_process_dead
 
 from omnigraph.errors import Category, OmniError
-from omnigraph.server.metrics import METRICS_DIR_VARIABLE
+from omnigraph.server.metrics import METRICS_DIR_VARIABLE, ServerMetrics
+from omnigraph.server.metrics_address import metrics_server
 from omnigraph.server.process import (
     RELOAD_SIGNAL,
     STOP_SIGNALS,
@@ -73,16 +75,35 @@ class Supervisor:
         unblock_reload_signal()
         with tempfile.TemporaryDirectory(prefix="omnigraph-") as folder:
             self._environment[METRICS_DIR_VARIABLE] = folder
-            workers = [self._start(number) for number in range(self._settings.workers)]
-            try:
-                if self._all_ready(workers):
-                    ready(listen_address(self._sockets[0]))
-                while not self._stop.wait(0.1):
-                    for worker in list(workers):
-                        self._look_after(worker, workers, folder)
-                    self._forward_reload(workers)
-            finally:
-                self._ended(workers)
+            with self._metrics(folder):
+                self._run_workers(ready, folder)
+
+    @contextmanager
+    def _metrics(self, folder: str) -> Iterator[None]:
+        """Serve the metrics of all workers, if they have an address of their own."""
+        settings = self._settings
+        options = settings.maintenance
+        metrics = ServerMetrics(
+            shared=True, maintenance=None if options is None else options.metrics, folder=folder
+        )
+        try:
+            address = settings.metrics_address
+            with metrics_server(address, metrics.exposition, metrics.media_type):
+                yield
+        finally:
+            metrics.close()
+
+    def _run_workers(self, ready: Callable[[str], None], folder: str) -> None:
+        workers = [self._start(number) for number in range(self._settings.workers)]
+        try:
+            if self._all_ready(workers):
+                ready(listen_address(self._sockets[0]))
+            while not self._stop.wait(0.1):
+                for worker in list(workers):
+                    self._look_after(worker, workers, folder)
+                self._forward_reload(workers)
+        finally:
+            self._ended(workers)
 
     def _forward_reload(self, workers: list[_WorkerProcess]) -> None:
         """Let all workers reload; one that still starts keeps the signal until it listens."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ BRANCH_BYTES = 256
 RETRY_AFTER_SECONDS = 60
 """Seconds after which a change that was refused may be sent again, unless it is known better."""
 MAX_READS_VARIABLE = "OMNIGRAPH_PER_ACTOR_READS_MAX"
+MAX_RATE_VARIABLE = "OMNIGRAPH_PER_ACTOR_REQUESTS_PER_MINUTE"
 MAX_INFLIGHT_VARIABLE, MAX_BYTES_VARIABLE = (
     "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX",
     "OMNIGRAPH_PER_ACTOR_BYTES_MAX",
@@ -40,6 +43,10 @@ class AdmissionControl:
     inflight_max: int = 16
     bytes_max: int = 4 * 1024 * 1024 * 1024
     reads_max: int = 64
+    per_minute_max: int | None = None
+    """Requests of an actor in a minute; unused ones are kept for up to a minute."""
+    _allowances: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By actor: how many requests it may send at once, and when that was computed."""
     _inflight: Counter[str] = field(default_factory=Counter)
     _bytes: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
@@ -52,7 +59,24 @@ class AdmissionControl:
             _limit(environment, MAX_INFLIGHT_VARIABLE, defaults.inflight_max),
             _limit(environment, MAX_BYTES_VARIABLE, defaults.bytes_max),
             _limit(environment, MAX_READS_VARIABLE, defaults.reads_max),
+            _limit(environment, MAX_RATE_VARIABLE, 0) or None,
         )
+
+    def count_request(self, actor: str | None) -> None:
+        """Count a request of an actor; raise TooManyRequests if there were too many in a minute."""
+        if self.per_minute_max is None:
+            return
+        name, now = actor if actor is not None else ANONYMOUS, time.monotonic()
+        rate = self.per_minute_max / 60
+        with self._lock:
+            left, at = self._allowances.get(name, (float(self.per_minute_max), now))
+            left = min(float(self.per_minute_max), left + (now - at) * rate)
+            if left >= 1:
+                self._allowances[name] = (left - 1, now)
+                return
+            self._allowances[name] = (left, now)
+        message = f"actor '{name}' sent more than {self.per_minute_max} requests in a minute"
+        raise TooManyRequests(message, retry_after=math.ceil((1 - left) / rate))
 
     @contextmanager
     def admit(self, actor: str | None, size: int) -> Iterator[None]:

@@ -37,6 +37,11 @@ class LruCache(Generic[_K, _V]):
         self._total = 0
         self._lock = Lock()
 
+    @property
+    def total(self) -> int:
+        """The number of the values, or the sum of their sizes."""
+        return self._total
+
     def __len__(self) -> int:
         with self._lock:
             return len(self._values)

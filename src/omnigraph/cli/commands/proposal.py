@@ -148,7 +148,7 @@ def _lines(found: Proposal) -> list[str]:
     if found.description:
         lines += ["", *(f"  {line}" for line in _plain(found.description))]
     lines += [f"{review_line(review)}" for review in found.reviews]
-    lines += [_check_line(run) for run in found.checks]
+    lines += [line for run in found.checks for line in _check_lines(run)]
     lines += [line for comment in found.comments for line in _comment_lines(comment)]
     lines += [
         f"{'ok' if one.satisfied else 'missing'}: {one.message}" for one in found.requirements
@@ -176,9 +176,14 @@ def review_line(review: Review) -> str:
     )
 
 
-def _check_line(run: CheckRun) -> str:
+def _check_lines(run: CheckRun) -> list[str]:
     stale = "" if run.current else " (of an older state)"
-    return f"check {run.name}: {run.status}{stale}: {' '.join(_plain(run.message))}"
+    lines = [f"check {run.name}: {run.status}{stale}: {' '.join(_plain(run.message))}"]
+    for finding in run.findings:
+        entities = ", ".join(f"{one['type']} {one['id']}" for one in finding["entities"])
+        values = ", ".join(f"{name}: {value!r}" for name, value in finding["row"].items())
+        lines.append("  " + " ".join(_plain(f"{entities}: {values}" if entities else values)))
+    return lines
 
 
 def _comment_lines(comment: Comment) -> list[str]:
@@ -285,7 +290,8 @@ def check(opens: GraphOpener, number: int, checks: Path | None) -> None:
     with show_progress("running checks"):
         runs = graph.proposals.get(number).run_checks()
     value = {"checks": [run.to_json() for run in runs]}
-    print_result(value, *(map(_check_line, runs) if runs else ["there are no checks"]))
+    lines = [line for run in runs for line in _check_lines(run)]
+    print_result(value, *(lines or ["there are no checks"]))
     if any(run.is_blocking for run in runs):
         raise SystemExit(1)
 

@@ -118,6 +118,16 @@ def _limit_options(command: _CommandT) -> _CommandT:
 )
 @click.option("--unauthenticated", is_flag=True, help="Serve without authentication.")
 @click.option("--require-all-graphs", is_flag=True, help="Exit if any graph cannot be served.")
+@click.option(
+    "--metrics-address",
+    metavar="HOST:PORT",
+    help="Address of /metrics alone; then the server itself has no /metrics.",
+)
+@click.option(
+    "--audit-log",
+    metavar="FILE",
+    help="File for changes and policy decisions; - is standard output.",
+)
 @click.option("--tls-cert", type=click.Path(), help="TLS certificate (PEM).")
 @click.option("--tls-key", type=click.Path(), help="Private key of the TLS certificate (PEM).")
 @click.option(
@@ -134,7 +144,9 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
     A GRAPH is served under the name of its folder; --graph gives it another.
     """
     serving = import_server_module()
-    environment = os.environ
+    environment = dict(os.environ)
+    if options["audit_log"]:
+        environment["OMNIGRAPH_AUDIT_LOG"] = options["audit_log"]
     host, port = bind_address(options["bind"] or environment.get("OMNIGRAPH_BIND") or _BIND)
     store = options["store"] or option_value("store")
     named = options["addresses"] or ((None,) if store is not None else ())
@@ -165,6 +177,9 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
         host=host,
         port=port,
         workers=options["workers"],
+        metrics_address=options["metrics_address"]
+        or environment.get("OMNIGRAPH_METRICS_ADDRESS")
+        or None,
         certificate=options["tls_cert"],
         key=options["tls_key"],
         trusted_proxies=list(options["trusted_proxies"])

@@ -1,0 +1,308 @@
+"""Proposals under hostile texts, moving branches, lost rights, hidden types and great numbers."""
+
+import json
+from contextlib import suppress
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import OmniError
+from omnigraph.policy import PolicyDenied
+from omnigraph.service.stored_checks import read_checks
+from tests.support.proposal_lanes import TOKENS
+from tests.support.serving import serving
+
+SCHEMA = """
+node Port { code: String @key  depth: I64?  secret: String? }
+node Hidden { code: String @key  depth: I64? }
+"""
+ADA, BOB, EVE = "act-ada", "act-bob", "act-eve"
+POLICY = """version: 1
+groups: { all: [act-ada], some: [act-bob], none: [act-eve] }
+rules:
+  - { id: all, allow: { actors: { group: all }, actions: [read, export, change] } }
+  - id: all-branches
+    allow:
+      actors: { group: all }
+      actions: [branch_create, branch_delete, branch_merge, schema_apply]
+  - { id: all-rest, allow: { actors: { group: all }, actions: [invoke_query, admin] } }
+  - id: some
+    allow:
+      actors: { group: some }
+      actions: [read]
+      types: [Port]
+      mask: { Port: [secret] }
+"""
+CHECKS = 'query none_hidden() @check("hidden") { match { $h: Hidden } return { $h } }\n'
+
+
+def graph_with_proposal(path, policy=POLICY):
+    og.init(path, SCHEMA)
+    graph = og.open(path, policy=policy, actor=ADA)
+    graph.branches.create("side")
+    graph.load({"Port": [{"code": "BGO", "depth": 7, "secret": "x"}]}, branch="side")
+    graph.load({"Hidden": [{"code": "H", "depth": 1}]}, branch="side")
+    graph.proposals.create("side", into="main", title="Both")
+    return graph
+
+
+def code_of(call):
+    with pytest.raises(OmniError) as caught:
+        call()
+    return caught.value.code
+
+
+# --- hidden types -------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["embedded", "http"])
+def views(request, tmp_path):
+    """Return a function from actors to the graph as they see it."""
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "checks.gq").write_text(CHECKS)
+    graph = graph_with_proposal(tmp_path / "g")
+    if request.param == "embedded":
+        checks = read_checks(tmp_path / "queries")
+        yield lambda actor: graph.as_actor(actor).with_checks(checks)
+        return
+    (tmp_path / "tokens.json").write_text(json.dumps(TOKENS))
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    words = [f"--graph=g={graph.uri}", f"--policy={tmp_path / 'policy.yaml'}"]
+    words.append(f"--queries={tmp_path / 'queries'}")
+    tokens = {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(tmp_path / "tokens.json")}
+    with serving(*words, environment=tokens) as server:
+        yield lambda actor: og.connect(server.url, token=TOKENS[actor], graph="g")
+
+
+def test_hidden_types_are_absent_from_all_of_a_proposal(views):
+    ada, bob = views(ADA), views(BOB)
+    proposal = ada.proposals.get(1)
+    for place in (("Hidden", "H"), ("Hidden",), ("Port", "BGO", "secret")):
+        thread = proposal.comment("about it", on=place)
+        proposal.comment("a reply", thread=thread.id)
+        proposal.resolve(thread)
+    shown = proposal.comment("seen", on=("Port", "BGO", "depth"))
+    assert [run.status for run in proposal.run_checks()] == ["failed"]
+
+    seen = bob.proposals.get(1)
+    text = json.dumps(seen.to_json())
+    assert "Hidden" not in text
+    assert "secret" not in text
+    assert [comment.id for comment in seen.comments] == [shown.id]
+    assert (seen.to_json()["comment_count"], seen.to_json()["unresolved_count"]) == (1, 1)
+    assert (seen.checks, seen.to_json()["checks_state"]) == ((), "none")
+    [listed] = bob.proposals.list()
+    assert (listed.comment_count, listed.unresolved_count, listed.checks_state) == (1, 1, "none")
+    [change] = seen.diff()
+    assert (change.type, change.id) == ("Port", "BGO")
+    assert change.after.properties == {"code": "BGO", "depth": 7}
+    events = json.dumps(bob.proposals.events().to_json())
+    assert "Hidden" not in events
+    assert "secret" not in events
+    assert "failed" not in events
+    assert code_of(seen.preview) == "forbidden"  # as a merge that is only tried
+
+    hidden = [c.id for c in ada.proposals.get(1).comments if c.on.type == "Hidden"]
+    assert len(hidden) == 4
+    for id_ in hidden:
+        assert code_of(lambda: seen.comment("x", thread=id_)) == "comment_not_found"  # noqa: B023
+        assert code_of(lambda: seen.resolve(id_)) == "comment_not_found"  # noqa: B023
+    assert code_of(lambda: seen.comment("x", on=("Hidden", "H"))) == "unknown_type"
+    assert code_of(lambda: seen.comment("x", on=("Port", "BGO", "secret"))) == "unknown_property"
+
+    proposal.close()
+    assert set(ada.proposals.get(1).counts) == {"node:Port", "node:Hidden"}
+    assert set(bob.proposals.get(1).counts) == {"node:Port"}
+    assert "Hidden" not in json.dumps(bob.proposals.events().to_json())
+
+
+def test_actor_without_rights_sees_and_does_nothing(views):
+    eve = views(EVE)
+    with suppress(PolicyDenied):  # by a server; an embedded graph shows that there is nothing
+        assert eve.proposals.list() == []
+        assert eve.proposals.events().events == ()
+    for call in (
+        lambda: eve.proposals.get(1),
+        lambda: eve.proposals.get(2),
+        lambda: eve.proposals.create("side", into="main", title="Mine"),
+    ):
+        assert code_of(call) in ("forbidden", "proposal_not_found")
+    bob = views(BOB)
+    found = bob.proposals.get(1)
+    for call in (found.merge, found.close, lambda: found.edit(title="Other")):
+        assert code_of(call) == "forbidden"
+    assert views(ADA).proposals.get(1).state == "open"
+    assert code_of(lambda: bob.protection.set([{"branches": ["main"]}])) == "forbidden"
+
+
+# --- rights that change -------------------------------------------------------------------------
+
+TEAM = """version: 1
+groups: { team: [act-ada, act-bob], reviewers: [REVIEWERS] }
+rules:
+  - { id: all, allow: { actors: { group: team }, actions: [read, change, admin] } }
+  - id: all-branches
+    allow: { actors: { group: team }, actions: [branch_create, branch_delete, branch_merge] }
+protect: { branches: [main], require: { approvals: 1, from: reviewers } }
+"""
+
+
+def test_approval_of_a_reviewer_who_loses_the_right_does_not_count(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g", TEAM.replace("REVIEWERS", "act-bob"))
+    graph.as_actor(BOB).proposals.get(1).review("approve")
+    assert graph.proposals.get(1).mergeable
+    later = og.open(graph.uri, policy=TEAM.replace("REVIEWERS", "act-cy"), actor=ADA)
+    found = later.proposals.get(1)
+    assert not found.mergeable
+    assert [review.verdict for review in found.reviews] == ["approve"]
+    assert code_of(found.merge) == "review_required"
+    assert og.open(graph.uri).query("query q() { match { $p: Port } return { $p } }").rows == []
+
+
+def test_author_who_loses_all_rights_keeps_the_proposal(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g", TEAM.replace("REVIEWERS", "act-bob"))
+    without = TEAM.replace("act-ada, act-bob", "act-bob").replace("REVIEWERS", "act-bob")
+    bob = og.open(graph.uri, policy=without, actor=BOB)
+    assert code_of(lambda: bob.as_actor(ADA).proposals.get(1)) == "proposal_not_found"
+    proposal = bob.proposals.get(1)
+    assert proposal.author == ADA
+    proposal.review("approve")
+    assert proposal.merge().commit.actor == BOB
+
+
+def test_group_that_no_policy_knows_lets_nobody_approve(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g", None)
+    graph.protection.set([{"branches": ["main"], "require": {"approvals": 1, "from": "team"}}])
+    graph.as_actor(BOB).proposals.get(1).review("approve")
+    found = graph.proposals.get(1)
+    assert code_of(found.merge) == "review_required"
+    [requirement] = found.requirements
+    assert "no group 'team'" in requirement.message
+
+
+# --- texts --------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "\x1b]0;owned\x07\x1b[2J\r\n\t\x08",
+    "‮txt.exe ﷽ 👩‍👩‍👧‍👦 \u0000"[:-1],
+    "'; DROP TABLE x; -- {{7*7}} ${7*7} %s",
+    "\u2028\u2029\ufeff\x85",
+    "=cmd|' /C calc'!A0",
+    "x" * 65_536,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_any_text_is_kept_as_it_is(tmp_path, text):
+    graph = graph_with_proposal(tmp_path / "g")
+    found = graph.proposals.get(1)
+    found.edit(description=text)
+    found.comment(text, on=("Port", text[:4096]))
+    found.review("comment", text)
+    shown = og.open(graph.uri, policy=POLICY, actor=ADA).proposals.get(1)
+    assert shown.description == text
+    assert [(c.body, c.on.id) for c in shown.comments] == [(text, text[:4096])]
+    assert [review.body for review in shown.reviews] == [text]
+    assert graph.verify().ok
+
+
+@pytest.mark.parametrize("text", ["x" * 1_048_576, "\x00", "a\x00b", "\ud800", 7, None, b"x"])
+def test_text_that_cannot_be_stored_is_refused_and_changes_nothing(tmp_path, text):
+    graph = graph_with_proposal(tmp_path / "g")
+    found = graph.proposals.get(1)
+    before = graph.proposals.events().to_json()
+    for call in (
+        lambda: found.comment(text),
+        lambda: found.review("approve", text),
+        lambda: found.edit(title=text if text is not None else 7),
+        lambda: found.edit(description=text if text is not None else 7),
+        lambda: graph.proposals.create("side", into="main", title=text),
+    ):
+        assert code_of(call) == "proposal_invalid"
+    assert graph.proposals.events().to_json() == before
+
+
+def test_anchors_of_any_shape_are_refused(tmp_path):
+    found = graph_with_proposal(tmp_path / "g").proposals.get(1)
+    for on in ((), ("Port", 1), ("Port", "a", "b", "c"), {"id": "x"}, {"type": "Port", "x": 1}, 7):
+        assert code_of(lambda: found.comment("x", on=on)) == "proposal_invalid"  # noqa: B023
+    assert code_of(lambda: found.comment("x", on=("Port", "y" * 4097))) == "proposal_invalid"
+    assert code_of(lambda: found.comment("x", on=("Port", "BGO", "nope"))) == "unknown_property"
+
+
+def test_comments_follow_renames(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g")
+    found = graph.proposals.get(1)
+    found.comment("deep", on=("Port", "BGO", "depth"))
+    found.comment("type", on=("Hidden",))
+    renamed = (
+        SCHEMA.replace("node Port {", 'node Harbour @rename_from("Port") {')
+        .replace("depth: I64?  secret", 'metres: I64? @rename_from("depth")  secret')
+        .replace("node Hidden { code: String @key  depth: I64? }", "")
+    )
+    graph.schema.apply(renamed, branch="side", allow_data_loss=True)
+    graph.merge("side")
+    shown = [(c.on.type, c.on.id, c.on.property, c.on.outdated) for c in found.refresh().comments]
+    assert shown == [("Harbour", "BGO", "metres", False), ("Hidden", None, None, True)]
+
+
+def test_proposal_of_a_schema_change_shows_its_plan(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g")
+    graph.schema.apply(
+        SCHEMA.replace("depth: I64?  secret", "age: I64?  depth: I64?  secret"), branch="side"
+    )
+    plan = graph.proposals.get(1).preview().schema
+    assert "age" in json.dumps(plan)
+    graph.proposals.get(1).merge()
+    assert "age" in graph.schema.source
+
+
+# --- branches -----------------------------------------------------------------------------------
+
+
+def test_target_that_is_created_again_is_merged_into_as_it_is(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA, actor=ADA)
+    graph.branches.create("target")
+    graph.branches.create("side")
+    graph.load({"Port": [{"code": "BGO"}]}, branch="side")
+    found = graph.proposals.create("side", into="target", title="One")
+    graph.branches.delete("target")
+    assert code_of(found.merge) == "branch_not_found"
+    assert found.refresh().state == "open"
+    graph.load({"Port": [{"code": "OSL"}]})
+    graph.branches.create("target")
+    found.merge()
+    rows = graph.query(
+        "query q() { match { $p: Port } return { $p.code as c } order { c } }", at="target"
+    ).rows
+    assert rows == [{"c": "BGO"}, {"c": "OSL"}]
+    assert found.refresh().state == "merged"
+
+
+def test_source_that_was_merged_otherwise_is_settled_without_a_commit(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g")
+    graph.merge("side")
+    before = [commit.id for commit in graph.commits.list()]
+    assert graph.proposals.get(1).merge().outcome == "already_up_to_date"
+    shown = graph.proposals.get(1)
+    assert (shown.state, shown.merge_commit, dict(shown.counts)) == ("merged", None, {})
+    assert [commit.id for commit in graph.commits.list()] == before
+    assert code_of(shown.merge) == "proposal_not_open"
+
+
+def test_merged_and_closed_proposals_answer_after_their_branch_and_history_are_gone(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g")
+    graph.branches.create("other")
+    graph.load({"Port": [{"code": "X"}, {"code": "Y"}]}, branch="other")
+    graph.proposals.create("other", into="main", title="Other").close()
+    graph.proposals.get(1).merge(delete_branch=True)
+    graph.branches.delete("other")
+    graph.load({"Port": [{"code": "Z"}]})
+    graph.cleanup(keep=1, confirm=True)
+    for number, state, inserted in ((1, "merged", 1), (2, "closed", 2)):
+        shown = og.open(graph.uri, policy=POLICY, actor=ADA).proposals.get(number)
+        assert shown.state == state
+        assert shown.counts["node:Port"].inserted == inserted
+    assert graph.verify().ok
