@@ -135,7 +135,7 @@ def review(uri: str, folder: Path) -> None:
 def proposals(uri: str) -> None:
     """Show two agents that propose, a check that fails, a fix, an approval and the merges."""
     checks, on = ("--checks", f"{LIBRARY}/checks"), ("--store", uri)
-    say("A protected branch accepts proposals that somebody else has approved, and nothing else.")
+    say("A protected branch accepts only proposals that another actor has approved.")
     omnigraph("protection", "set", *on, "--branch", "main", "--approvals", "1")
     omnigraph("mutate", *on, "-e", OTTERS, "--as", "agent-otter", code=1)
     say("Two agents propose changes, each on a branch.")

@@ -134,8 +134,8 @@ def _stage_type(
 def _with_indexes(shape: RowSchema, staged: Any) -> Any:  # noqa: ANN401 - Lance handles
     """Return a staged version in which IDs and endpoints are indexed.
 
-    The first lookup after a large load then costs what the following ones do. Indexes with so many
-    segments that they are rebuilt are left to maintenance.
+    The first lookup after a large load then costs what the following ones do. An index that is due
+    to be rebuilt, because it has too many segments, is left to maintenance.
     """
     for column in ("id", "src", "dst") if shape.kind is TypeKind.EDGE else ("id",):
         task = StagedView(shape.type, staged).index_task(column, IndexKind.BTREE, Metric.COSINE)
