@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,17 @@ def test_import_contracts_hold():
 def test_every_module_is_documented_short_and_imports_its_own_package_at_the_top():
     problems = [problem for path in MODULES for problem in find_problems(path)]
     assert problems == []
+
+
+def test_every_class_name_has_one_meaning():
+    names = Counter(
+        node.name
+        for path in MODULES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert len(names) > 500
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_only_the_dataset_view_maps_properties_to_stored_columns():

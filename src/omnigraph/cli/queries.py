@@ -23,7 +23,7 @@ _QUERY_NAME = re.compile(r"[a-z_][A-Za-z0-9_]*")
 _FILE = click.Path(path_type=Path)
 
 
-class QueryInput(NamedTuple):
+class QueryText(NamedTuple):
     """A query, None for a stored one, and the values of its parameters."""
 
     source: str | None
@@ -62,7 +62,7 @@ def query_options(*, stored: bool) -> Callable[[Callable[..., None]], Callable[.
             is_name = stored and options["name"] is not None and path is None and text is None
             source = None if is_name else _read_query(path, text)
             values = read_params(options.pop("params"), options.pop("params_file"))
-            command(*arguments, **options, query=QueryInput(source, values))
+            command(*arguments, **options, query=QueryText(source, values))
 
         for option in (
             params_options,

@@ -66,7 +66,7 @@ class Footprint:
     """
 
     types: frozenset[TypeKey] | None = None
-    keys: frozenset[int] | KeyFilter | None = None
+    keys: frozenset[int] | FootprintFilter | None = None
 
     def overlaps(self, required: Requirements) -> bool:
         """Return whether the commit may have changed something that a change relies on."""
@@ -76,7 +76,7 @@ class Footprint:
             return True
         if self.keys is None:
             return not self.types.isdisjoint(required.key_types)
-        if isinstance(self.keys, KeyFilter):
+        if isinstance(self.keys, FootprintFilter):
             return self.keys.has_any(required.keys)
         return not self.keys.isdisjoint(required.keys)
 
@@ -89,12 +89,12 @@ class Footprint:
         )
         if self.keys is None or len(self.keys) > MAX_KEYS:
             return _WHOLE + types
-        if isinstance(self.keys, KeyFilter):
+        if isinstance(self.keys, FootprintFilter):
             return _FILTER + types + self.keys.bits
         hashes = np.array(sorted(self.keys), "<u8")
         if len(hashes) <= MAX_EXACT:
             return _EXACT + types + hashes.tobytes()
-        return _FILTER + types + KeyFilter.of(hashes).bits
+        return _FILTER + types + FootprintFilter.of(hashes).bits
 
     @classmethod
     def decode(cls, data: bytes | None) -> Footprint:
@@ -109,7 +109,7 @@ class Footprint:
         if data[:1] == _WHOLE:
             return cls(types)
         if data[:1] == _FILTER:
-            return cls(types, KeyFilter(rest))
+            return cls(types, FootprintFilter(rest))
         return cls(types, frozenset(np.frombuffer(rest, "<u8").tolist()))
 
 
@@ -120,14 +120,14 @@ NO_FOOTPRINT = Footprint(frozenset(), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
-class KeyFilter:
+class FootprintFilter:
     """A Bloom filter of hashes: it may report a key that it does not contain."""
 
     bits: bytes
     count: int = field(default=0, compare=False)
 
     @classmethod
-    def of(cls, hashes: _Hashes) -> KeyFilter:
+    def of(cls, hashes: _Hashes) -> FootprintFilter:
         """Return the filter of some hashes."""
         bits = np.zeros(max(1, -(-len(hashes) * _BITS_PER_KEY // 8)) * 8, np.bool_)
         bits[_places(hashes, len(bits)).ravel()] = True

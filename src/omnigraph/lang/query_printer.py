@@ -9,7 +9,7 @@ from omnigraph.lang import query_tree as qt
 from omnigraph.lang.schema_printer import print_type
 from omnigraph.lang.source import Name, SourceText, TextSpan
 from omnigraph.lang.source_writer import LINE_WIDTH, SourceWriter, plain_number
-from omnigraph.lang.tokens import Comment
+from omnigraph.lang.tokens import CommentToken
 from omnigraph.types import Scalar
 
 _OPERATOR_WORDS = ("contains", "starts_with", "is", "in")
@@ -17,7 +17,7 @@ _INFIX_WORDS = (*_OPERATOR_WORDS, "and", "or")
 
 
 def print_queries(
-    tree: qt.QueryTree, source: SourceText | None = None, comments: Sequence[Comment] = ()
+    tree: qt.QueryTree, source: SourceText | None = None, comments: Sequence[CommentToken] = ()
 ) -> str:
     """Return the text of a query file; with its source, comments and spelling are kept."""
     printer = _QueryPrinter(SourceWriter(source, comments))

@@ -22,11 +22,11 @@ from omnigraph.lang.schema_tree import (
 )
 from omnigraph.lang.source import Name, SourceText, TypeExpr
 from omnigraph.lang.source_writer import LINE_WIDTH, SourceWriter, plain_number
-from omnigraph.lang.tokens import Comment
+from omnigraph.lang.tokens import CommentToken
 
 
 def print_schema(
-    tree: SchemaTree, source: SourceText | None = None, comments: Sequence[Comment] = ()
+    tree: SchemaTree, source: SourceText | None = None, comments: Sequence[CommentToken] = ()
 ) -> str:
     """Return the text of a schema; with its source, comments and spelling are kept."""
     writer = SourceWriter(source, comments)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from omnigraph.lang.source import SourceText, TextSpan
-from omnigraph.lang.tokens import Comment, encode_string, find_punctuation
+from omnigraph.lang.tokens import CommentToken, encode_string, find_punctuation
 
 LINE_WIDTH = 100
 
@@ -25,7 +25,9 @@ _NUMBER = re.compile(r"[-0-9.]+")
 class SourceWriter:
     """Collects indented lines in the order of the source."""
 
-    def __init__(self, source: SourceText | None = None, comments: Sequence[Comment] = ()) -> None:
+    def __init__(
+        self, source: SourceText | None = None, comments: Sequence[CommentToken] = ()
+    ) -> None:
         self._source = source
         self._comments = comments
         self._next_comment = 0
@@ -139,7 +141,7 @@ class SourceWriter:
         self._end = max(self._end, comment.span.end)
 
 
-def _comment_start(comment: Comment) -> int:
+def _comment_start(comment: CommentToken) -> int:
     return comment.span.start
 
 

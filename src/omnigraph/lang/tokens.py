@@ -67,7 +67,7 @@ class Token(NamedTuple):
     span: TextSpan
 
 
-class Comment(NamedTuple):
+class CommentToken(NamedTuple):
     """One comment as written, with its place."""
 
     text: str
@@ -104,10 +104,10 @@ def tokenize(report: DiagnosticReport, code: Code) -> Iterator[Token]:
         yield end
 
 
-def find_comments(source: SourceText) -> list[Comment]:
+def find_comments(source: SourceText) -> list[CommentToken]:
     """Return the comments of source text that was read without error."""
     matches = (m for m in _TOKEN.finditer(source.text) if m.lastgroup == "comment")
-    return [Comment(m["comment"], TextSpan(*m.span("comment"))) for m in matches]
+    return [CommentToken(m["comment"], TextSpan(*m.span("comment"))) for m in matches]
 
 
 def find_punctuation(source: SourceText, sign: str, start: int) -> int:

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from omnigraph.cli.open_graph import GraphOpener, graph_command
 from omnigraph.cli.output import json_requested, print_json, print_result
 from omnigraph.cli.queries import (
-    QueryInput,
+    QueryText,
     graph_and_name,
     query_options,
     require_stored_queries,
@@ -33,7 +33,7 @@ PRECONDITION_EXIT_CODE = 4
 def mutate(
     open_graph: GraphOpener,
     name: str | None,
-    query: QueryInput,
+    query: QueryText,
     branch: str,
     if_commit: str | None,
     message: str | None,

@@ -12,7 +12,7 @@ from omnigraph.cli.open_graph import GraphOpener, graph_command
 from omnigraph.cli.options import engine_option
 from omnigraph.cli.output import json_requested, print_result
 from omnigraph.cli.queries import (
-    QueryInput,
+    QueryText,
     graph_and_name,
     output_style,
     query_options,
@@ -40,7 +40,7 @@ from omnigraph.query.result import Result, ResultStream
 def query(
     open_graph: GraphOpener,
     name: str | None,
-    query: QueryInput,
+    query: QueryText,
     branch: str | None,
     snapshot: str | None,
     timeout: float | None,
@@ -82,7 +82,7 @@ def query(
 @click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
 @click.option("--analyze", is_flag=True, help="Run the query and show actual rows and times.")
 def explain(
-    open_graph: GraphOpener, name: str | None, query: QueryInput, at: str, analyze: bool
+    open_graph: GraphOpener, name: str | None, query: QueryText, at: str, analyze: bool
 ) -> None:
     """Show the plan of a query: its operators, with estimates."""
     plan = open_graph().explain(query.source or "", query.params, name=name, at=at, analyze=analyze)
