@@ -1,4 +1,4 @@
-"""Queries as text on the command line, over HTTP and embedded: a read needs no name."""
+"""Queries as text on the command line, over HTTP and embedded: one alone needs no name."""
 
 import json
 
@@ -75,6 +75,30 @@ def test_an_undeclared_parameter_says_how_to_declare_it(folder):
 def test_a_read_without_a_name_is_no_mutation(folder):
     with pytest.raises(InvalidInput, match="run it as a query"):
         og.open(folder / "graph", mode="rw").mutate(TEXT)
+
+
+def test_a_mutation_without_a_name_is_one_commit(tmp_path):
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    graph.load({"Port": [{"code": "AAA"}]}, mode="merge")
+    text = 'insert Port { code: "BBB" } update Port set { city: "X" } where code = "AAA"'
+    ran = omnigraph("mutate", "./graph", "-e", text, "--json", cwd=tmp_path)
+    result = json.loads(ran.out)
+    assert (ran.code, result["query_name"], result["affected_nodes"]) == (0, "query", 2)
+    rows = graph.query(TEXT.replace("length($p.city)", "$p.city")).rows
+    assert rows == [{"p.code": "AAA", "n": "X"}, {"p.code": "BBB", "n": None}]
+    assert len(graph.commits.list()) == 3
+
+
+def test_a_mutation_without_a_name_is_no_read(folder):
+    with pytest.raises(InvalidInput, match="run it as a mutation"):
+        og.open(folder / "graph").query('delete Port where code = "AAA"')
+
+
+def test_formatting_keeps_a_mutation_without_a_name(folder):
+    path = folder / "change.gq"
+    path.write_text('insert Port { code: "AAA" } delete Port where code = "BBB"')
+    assert omnigraph("fmt", path).code == 0
+    assert path.read_text() == ('insert Port { code: "AAA" }\ndelete Port where code = "BBB"\n')
 
 
 def test_a_stored_query_needs_a_name(folder):

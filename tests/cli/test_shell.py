@@ -321,6 +321,7 @@ def test_tab_completes_and_ctrl_c_discards(terminal):
     child.expect("ports:main>")
     child.send(ALL + "\r")
     child.expect("2 rows from branch main via query")
+    child.expect("ports:main>")
     child.send("\x04")
     assert child.wait() == 0
 

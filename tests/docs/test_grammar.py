@@ -27,7 +27,7 @@ LANGUAGE = ROOT / "docs" / "language"
 LOOKING = {"at_word", "before_word", "accept_word", "expect_word", "at", "accept", "expect"}
 SENTENCES = 400
 SAID_IN_PROSE = (
-    re.compile(r"@ (description|instruction) [^{]*@ \1"),  # each at most once
+    re.compile(r"@ (description|instruction|check) [^{]*@ \1"),  # each at most once
 )
 """What the grammar of queries derives and the text around it takes back."""
 

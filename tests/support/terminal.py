@@ -57,8 +57,11 @@ class Terminal:
 
     def wait(self) -> int:
         """Wait for the end and return the exit code."""
+        deadline = time.monotonic() + PATIENCE
         while not self._ended:
-            self._read(PATIENCE)
+            remaining = deadline - time.monotonic()
+            assert remaining > 0, f"waited for the end: {self._shown!r}"
+            self._read(remaining)
         return self._process.wait(PATIENCE)
 
     def close(self) -> None:

@@ -32,6 +32,8 @@ _JOINING_HINTS = {
     "and": "clauses are joined by writing one after the other",
     "or": "write `or` inside parentheses: `( … or … )`",
 }
+CHANGES = ("insert", "update", "delete")
+"""The words that a statement of a mutation begins with."""
 ANONYMOUS_NAME = "query"
 """What a query without a name is called."""
 _U64_MAX = 2**64 - 1
@@ -65,7 +67,7 @@ def read_named_queries(report: DiagnosticReport) -> qt.QueryTree:
     for query in tree.queries:
         if query.is_anonymous:
             message = "a stored query needs a name"
-            hint = "write `query name() { match … }`"
+            hint = "write `query name() { … }`"
             report.add(Code.QUERY_SYNTAX, message, query.name.span, hint=hint)
     return tree
 
@@ -75,20 +77,20 @@ class _QueryParser(BaseParser):
         super().__init__(report, Code.QUERY_SYNTAX, Code.QUERY_TOO_DEEP)
 
     def file(self) -> qt.QueryTree:
-        """`( read | { query } ) EOF`."""
-        if self.at_word("match"):
+        """`( read | mutation | { query } ) EOF`."""
+        if self.at_word("match", *CHANGES):
             return qt.QueryTree(self._anonymous_query())
         return qt.QueryTree(self.declarations(self._query))
 
     def _anonymous_query(self) -> tuple[qt.QueryDecl, ...]:
-        """Read a text that is one read without name and parameters."""
+        """Read a text that is one read or one mutation without name and parameters."""
         start = self.token
         with suppress(ParseAborted):
             try:
-                body = self._read_body()
+                body = self._read_body() if self.at_word("match") else self._statements()
                 if not self.at(tk.END):
-                    hint = "queries of one text have names: `query name() { match … }`"
-                    if not (self.at_declaration() or self.at_word("match")):
+                    hint = f"queries of one text have names: `query name() {{ {start.text} … }}`"
+                    if not (self.at_declaration() or self.at_word(start.text)):
                         hint = self._body_hint()
                     self.fail_expected("the end of the text", "after the query", hint=hint)
                 name = Name(ANONYMOUS_NAME, span=start.span)
@@ -598,6 +600,21 @@ class _QueryParser(BaseParser):
             self.fail(f"{what} is empty", hint=self._body_hint())
         return qt.MutationBody(statements)
 
+    def _statements(self) -> qt.MutationBody:
+        """`{ insert | update | delete }+`, without braces around them."""
+        statements, failed = list[qt.MutationStatement](), False
+        while self.at_word(*CHANGES):
+            start = self.token
+            try:
+                statements.append(self._statement())
+            except ParseFailure:
+                failed = True
+                self.depth = 0
+                self._skip_to_statement(start)
+        if failed:
+            raise ParseFailure
+        return qt.MutationBody(tuple(statements))
+
     def _statement(self) -> qt.MutationStatement:
         start = self.token
         if self.accept_word("insert"):
@@ -620,7 +637,7 @@ class _QueryParser(BaseParser):
     def _body_hint(self) -> str:
         if self.at(tk.END):
             return "close it with `}`"
-        if self.at_word("insert", "update", "delete") or self.at_word("match"):
+        if self.at_word(*CHANGES) or self.at_word("match"):
             return "a query either reads or changes, never both"
         if self.at_word("return", "order", "limit", "offset"):
             return "a read is written in this order: match, return, order, limit, offset"
@@ -676,7 +693,7 @@ class _QueryParser(BaseParser):
         def stop() -> bool:
             if self.at_declaration() or self._at_query_end():
                 return True
-            statement = self.at_word("insert", "update", "delete")
+            statement = self.at_word(*CHANGES)
             return statement and self.token is not failed and self.peek().kind == tk.TYPE_NAME
 
         self.skip_to(stop)

@@ -95,8 +95,7 @@ class _QueryPrinter:
 
     def query(self, query: qt.QueryDecl) -> None:
         if query.is_anonymous:
-            assert isinstance(query.body, qt.ReadBody), "only a read needs no name"
-            self._read(query.body)
+            self._body(query.body)
             return
         parameters = ", ".join(
             f"${p.variable.name}: {print_type(p.type)}" for p in query.parameters
@@ -111,15 +110,18 @@ class _QueryPrinter:
         else:
             lines = [header, *(f"  {a}" for a in annotations), "{"]
             self.writer.open("\n".join(lines), query.span.start)
-        match query.body:
-            case qt.ReadBody() as body:
+        self._body(query.body)
+        self.writer.close("}", query.span.end)
+
+    def _body(self, body: qt.ReadBody | qt.MutationBody) -> None:
+        match body:
+            case qt.ReadBody():
                 self._read(body)
             case qt.MutationBody(statements=statements):
                 for statement in statements:
                     self._statement(statement)
             case _ as unreachable:
                 assert_never(unreachable)
-        self.writer.close("}", query.span.end)
 
     # --- reads ---------------------------------------------------------------------------------
 

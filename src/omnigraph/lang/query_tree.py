@@ -387,7 +387,7 @@ class QueryAnnotation(SyntaxNode):
 class QueryDecl(SyntaxNode):
     """`query name(parameters) @annotations { body }`.
 
-    A text may also be the body of one read; that is then called `query`.
+    A text may also be the body of one query; that is then called `query`.
     """
 
     name: Name

@@ -150,7 +150,7 @@ def _lint_query(
             query.name.span,
         )
     plan = typecheck(query, catalog, report)
-    if query.is_mutation and not query.parameters:
+    if query.is_mutation and not query.parameters and not query.is_anonymous:
         report.add(Code.NO_PARAMS, Code.NO_PARAMS.about, query.name.span)
     operation = None
     if plan is not None and not report.errors:

@@ -32,7 +32,7 @@ class TypeCheckContext:
     def declaration_hint(self, name: str) -> str:
         """Return how to declare a parameter."""
         if self.is_anonymous:
-            whole = f"query name(${name}: String) {{ match … }}"
+            whole = f"query name(${name}: String) {{ … }}"
             return f"to pass a parameter, declare it with its type: `{whole}`"
         return "declare it in the parameter list of the query"
 

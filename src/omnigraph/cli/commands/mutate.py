@@ -40,6 +40,8 @@ def mutate(
 ) -> None:
     """Run a mutation as one commit.
 
+    A text that begins with `insert`, `update` or `delete` needs no name and no parameters.
+
     NAME selects one of several mutations in the file; without a file, it is a stored mutation
     of a server.
     """

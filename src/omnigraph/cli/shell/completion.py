@@ -6,8 +6,9 @@ import re
 from typing import NamedTuple
 
 from omnigraph.cli.shell.session import COMMANDS, SHELL_FORMATS, ShellSession
-from omnigraph.cli.shell.statements import CHANGES, EXPLAIN
+from omnigraph.cli.shell.statements import EXPLAIN
 from omnigraph.errors import OmniError
+from omnigraph.lang.query_parser import CHANGES
 from omnigraph.plan.completion import complete_query
 
 _ARGUMENT = re.compile(r"\s*(\.\w+)\s+(?:[^\n]*\s)?(\S*)\Z")

@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -20,14 +20,10 @@ from omnigraph.cli.errors import error_text
 from omnigraph.cli.files import read_bytes
 from omnigraph.cli.output import count_text
 from omnigraph.cli.results import RESULT_FORMATS, TableStyle, write_result
-from omnigraph.cli.shell.statements import CHANGES, EXPLAIN, first_word
+from omnigraph.cli.shell.statements import EXPLAIN, first_word
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph import Graph
 from omnigraph.lang import (
-    Diagnostic,
-    DiagnosticError,
-    SourceText,
-    TextSpan,
     did_you_mean,
     nearest_name,
     parse_queries,
@@ -39,8 +35,6 @@ from omnigraph.lang.schema_tree import SchemaTree
 from omnigraph.query.result import ResultStream
 
 SHELL_FORMATS = tuple(name for name in RESULT_FORMATS if name not in ("arrow", "parquet"))
-_CHANGE_NAME = "change"
-_CHANGE_PREFIX = f"query {_CHANGE_NAME}() {{ "
 _LOG_LENGTH = 10
 
 
@@ -138,9 +132,6 @@ class ShellSession:
 
     def run_query(self, text: str, name: str | None = None) -> None:
         """Run a read, a mutation, or the declared query with a name."""
-        if first_word(text) in CHANGES:
-            self._run_change(text)
-            return
         query = _select_query(text, name)
         params = self._params_of(query)
         if query is not None and not isinstance(query.body, ReadBody):
@@ -148,11 +139,6 @@ class ShellSession:
             return
         self.last_query = text
         self._print_rows(self.graph.stream(text, params, name=name, at=self.at))
-
-    def _run_change(self, text: str) -> None:
-        """Run a mutation without a name; positions of errors are those of the text."""
-        with _UnwrappedErrors(text):
-            self._mutate(f"{_CHANGE_PREFIX}{text} }}", None, _CHANGE_NAME)
 
     def _mutate(self, source: str, params: Mapping[str, Any] | None, name: str) -> None:
         if self.time is not None:
@@ -379,25 +365,3 @@ def _select_query(text: str, name: str | None) -> QueryDecl | None:
     queries = parse_queries(text).queries
     chosen = [query for query in queries if name in (None, query.name.text)]
     return chosen[0] if len(chosen) == 1 else None
-
-
-class _UnwrappedErrors:
-    """Report errors of a wrapped mutation at the positions of its own text."""
-
-    def __init__(self, text: str) -> None:
-        self.source = SourceText(text, "<query>")
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
-        if isinstance(error, DiagnosticError):
-            diagnostics = tuple(self._moved(diagnostic) for diagnostic in error.diagnostics)
-            raise type(error)(diagnostics) from error
-
-    def _moved(self, diagnostic: Diagnostic) -> Diagnostic:
-        span, last = diagnostic.span, len(self.source.text)
-        if span is not None:
-            places = (span.start, span.end)
-            span = TextSpan(*(min(max(p - len(_CHANGE_PREFIX), 0), last) for p in places))
-        return replace(diagnostic, span=span, source=self.source)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from omnigraph.lang.query_parser import CHANGES
+
 EXPLAIN = ".explain"
 """The one dot command whose argument may have several lines."""
-CHANGES = ("insert", "update", "delete")
-"""The words that a mutation without a name begins with."""
 
 _TOKENS = re.compile(
     r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|(?P<open>"|/\*)|(?P<sign>[{}()\[\];])', re.DOTALL
