@@ -28,7 +28,7 @@ demo: $(READY) ## Show what omnigraph does, on sample data
 # One process more than there are cores: tests that start servers and Spark wait a good deal.
 test: check ui $(JAVA) ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
 	$(PY) -m pytest -n $$($(PY) -c "import os; print(os.cpu_count() + 1)") \
-	  --dist loadscope --no-loadscope-reorder $(ARGS)
+	  --dist loadscope --no-loadscope-reorder --timeout 300 $(ARGS)
 
 check: $(READY) ## Lint, format check, types, import layers, spelling, words
 	$(PY) -m ruff check .
@@ -66,7 +66,7 @@ fuzz-server: $(READY) ## Send a server random requests that its OpenAPI document
 # that measure time run alone; a part that fails does not stop the next ones.
 LONG = SOAK_SECONDS=$(SECONDS_) POWER_LOSSES=60 PIPELINE_CASES=all DAMAGES=250 CSV_EXIT_RUNS=40 SOAK_BRANCHES=5000 MERGE_MATRIX=1 \
   LANE_CASES=all STUDIO_STORIES=all EXAMPLES=40 EFFORT=12
-PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder --durations=25
+PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder --timeout 2400 --durations=25
 
 soak: SECONDS_ = 60
 soak: ui $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a loaded server (SECONDS_=60 each)
