@@ -1,7 +1,7 @@
 """The environment of `make` has what pyproject.toml requires, with every extra.
 
-`pip check` compares the requirements of installed packages without their extras, so a lock that lacks a
-tool for development passes it.
+`pip check` compares the requirements of installed packages without their extras, so a lock that
+lacks a tool for development passes it.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 
 def requirements_with_extra(extra: str) -> Iterator[Requirement]:
-    """Return what the project requires with an extra, and with the extras of its own that this one includes."""
+    """Return the requirements of an extra, and of the extras of the project that it includes."""
     for line in metadata.requires("omnigraph") or []:
         requirement = Requirement(line)
         if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
