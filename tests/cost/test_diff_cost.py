@@ -13,7 +13,7 @@ import omnigraph.graph as og
 from omnigraph.storage.layout import dataset_path
 from tests.support.counting_s3 import counting_server
 
-SIZES = (10_000, 100_000, 300_000)
+SIZES = (10_000, 100_000, 200_000)
 TOLERANCE = 2
 """Neighbouring pages of a file are sometimes read by one request."""
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "costs.md"

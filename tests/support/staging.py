@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from lance import LanceDataset
@@ -37,6 +38,10 @@ def row_addresses(base: LanceDataset, ids: Sequence[str]) -> list[int]:
 
 
 def index_column(base: LanceDataset, column: str) -> LanceDataset | None:
-    """Stage a BTREE index of a column; None when all fragments have one."""
+    """Stage a BTREE index of a column in one segment; None when all fragments have one."""
     task = index_task(base, column, IndexKind.BTREE)
-    return None if task is None else add_index(base, task, build_segment(base, task))
+    if task is None:
+        return None
+    everything = tuple(fragment.fragment_id for fragment in base.get_fragments())
+    task = replace(task, fragments=everything, rebuild=True)
+    return add_index(base, task, build_segment(base, task))

@@ -50,7 +50,7 @@ def find_commit(manifest: Manifest, commit_id: str) -> tuple[CommitRow, LineageS
     Commits that only a deleted branch had are not found, even while its lineage is kept.
     """
     branches = [branch.lineage_id for branch in manifest.branches().values()]
-    for lineage_id in dict.fromkeys([None, *branches, *sorted(manifest.named_lineages())]):
+    for lineage_id in _lineages_to_search(manifest, branches):
         try:
             state = manifest.lineage(lineage_id).state()
             stored = state.row(commit_key(commit_id))
@@ -68,6 +68,14 @@ def find_commit(manifest: Manifest, commit_id: str) -> tuple[CommitRow, LineageS
                 raise
             continue  # the branch was just deleted
     raise commit_not_found_error(commit_id)
+
+
+def _lineages_to_search(manifest: Manifest, branches: Sequence[str | None]) -> Iterator[str | None]:
+    """Yield main, the branches, and what tags and proposals refer to, which is read only then."""
+    yield None
+    searched = {None, *branches}
+    yield from dict.fromkeys(lineage_id for lineage_id in branches if lineage_id)
+    yield from sorted(manifest.named_lineages() - searched)
 
 
 def commit_not_found_error(commit_id: str) -> NotFound:
