@@ -6,9 +6,10 @@ queries in 3 orders; `make soak` draws more than 10,000 of them.
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from omnigraph.errors import OmniError
 from omnigraph.lang import QueryError, parse_queries, print_queries
 from omnigraph.lang import query_tree as qt
 from omnigraph.plan import compile_query, planner
+from omnigraph.plan.expressions import Binding
 from omnigraph.plan.statistics import (
     DegreeStatistics,
     GraphStatistics,
@@ -83,18 +85,34 @@ def problem_of(graph: og.Graph, text: str, read: Read, expected: Answer) -> str 
 
 
 def permutations(text: str, catalog: Catalog, random: Random) -> Iterator[str]:
-    """Yield a query with its clauses in the written order and in others that type-check."""
+    """Yield a query with its clauses in the written order and in others with the same bindings.
+
+    The first edge of a variable decides its type, and so the direction of later edges.
+    """
     yield text
     [query] = parse_queries(text).queries
+    bindings = bindings_of(compile_query(catalog, text))
     for _ in range(ORDERS - 1):
         for _ in range(10):
             other = print_queries(qt.QueryTree((shuffled(query, random),)))
             try:
-                compile_query(catalog, other)
+                plan = compile_query(catalog, other)
             except QueryError:
                 continue
-            yield other
-            break
+            if bindings_of(plan) == bindings:
+                yield other
+                break
+
+
+def bindings_of(part: Any) -> set[Binding]:
+    """Return the named bindings anywhere in a plan."""
+    if isinstance(part, Binding):
+        return {part} if part.is_named else set()
+    if isinstance(part, tuple | list):
+        return set().union(*map(bindings_of, part))
+    if is_dataclass(part) and not isinstance(part, type):
+        return set().union(*(bindings_of(getattr(part, field.name)) for field in fields(part)))
+    return set()
 
 
 def shuffled(query: qt.QueryDecl, random: Random) -> qt.QueryDecl:
