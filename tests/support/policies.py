@@ -8,7 +8,13 @@ import hypothesis.strategies as st
 import yaml
 
 BRANCHED = ("read", "export", "change")
-TARGETED = ("schema_apply", "branch_create", "branch_delete", "branch_merge")
+TARGETED = (
+    "schema_apply",
+    "branch_create",
+    "branch_delete",
+    "branch_merge",
+    "bypass_protection",
+)
 PLAIN = ("admin", "invoke_query")
 ACTIONS = (*BRANCHED, *TARGETED, *PLAIN)
 ACTORS = ("act-ada", "act-bo", "act-cy")

@@ -93,8 +93,14 @@ class Warm:
     ) -> int:
         """Run the program with these streams as its three; return its exit code."""
         request = {"arguments": list(arguments), "cwd": str(cwd), "env": dict(env)}
-        socket.send_fds(self._socket, [json.dumps(request).encode()], list(streams))
-        return int(self._socket.recv(16))
+        try:
+            socket.send_fds(self._socket, [json.dumps(request).encode()], list(streams))
+            return int(self._socket.recv(16))
+        except BaseException:
+            # The exit code that was not received would be taken for that of the next command.
+            warm.cache_clear()
+            self._process.kill()
+            raise
 
     def start(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Started:
         """Start the program, and return while it runs."""

@@ -87,7 +87,7 @@ BAD = {
         [
             "6: `allow` of rule `r` has either `branch_scope` or `target_branch_scope`",
             "6: `target_branch_scope` of `allow` of rule `r` is for schema_apply, branch_create, "
-            "branch_delete, branch_merge; it does not fit read",
+            "branch_delete, branch_merge, bypass_protection; it does not fit read",
         ],
     ),
     "branch scope of a merge": (

@@ -6,8 +6,10 @@ from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.service.client.graph import RemoteGraph
 
-BY_TOKEN = {"as_actor", "under", "with_policy", "can_name"}
+BY_TOKEN = {"as_actor", "as_verified_actor", "under", "with_policy", "can_name"}
 """Who acts is known from the token, and what that actor may name is for the server to decide."""
+DECLARED = {"checks", "with_checks"}
+"""The checks before a merge are those that the server declares for its graph."""
 MAINTENANCE = ["cleanup", "optimize", "recover", "repair", "verify"]
 FILES = ["embed", "export_archive", "export_parquet", "export_parts"]
 
@@ -17,7 +19,7 @@ def public(face):
 
 
 def test_what_an_embedded_graph_has_is_there():
-    assert public(Graph) - public(RemoteGraph) == BY_TOKEN
+    assert public(Graph) - public(RemoteGraph) == BY_TOKEN | DECLARED
 
 
 @pytest.mark.parametrize("name", [*MAINTENANCE, *FILES, "analyze"])
