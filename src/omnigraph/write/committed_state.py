@@ -5,7 +5,7 @@ It records which types were read: publishing fails when another commit changed o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +34,7 @@ class CommittedState:
         self.snapshot = snapshot
         self.types_read: set[str] = set()
         self.types_scanned: dict[str, RowSchema] = {}
+        self.ids_read: dict[str, tuple[RowSchema, set[str]]] = {}
         self._scans = scans
         self._looked_up: dict[str, tuple[pa.Array, pa.Table]] = {}
 
@@ -67,6 +68,12 @@ class CommittedState:
         """Return the entities of a type for a lookup of keys that `write/footprints.py` lists."""
         self.types_read.add(schema.table_key)
         return self.view(schema)
+
+    def find(self, schema: RowSchema, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """Return the entities with one of the IDs; the change depends on those that are missing."""
+        _, read = self.ids_read.setdefault(schema.table_key, (schema, set()))
+        read.update(ids.to_pylist())
+        return self.by_key(schema).lookup("id", ids, columns)
 
     def lookup_ids(self, schema: RowSchema, ids: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Return the system columns and row addresses of those of the IDs that exist.

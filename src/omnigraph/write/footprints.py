@@ -37,6 +37,8 @@ class ChangeKeys:
     types_required: set[TypeKey] = field(default_factory=set)
     types_adjacent: set[TypeKey] = field(default_factory=set)
     """Types that a change of all entities relies on, besides those it changes."""
+    types_read: set[TypeKey] = field(default_factory=set)
+    """Types in which it looked up IDs."""
     is_whole: bool = False
 
     def add(self, image: ResolvedChange) -> None:
@@ -65,6 +67,13 @@ class ChangeKeys:
             self._add_ends(image, type_key)
         elif len(image.removed):
             self._add_removed_nodes(image)
+
+    def add_ids_read(self, committed: CommittedState) -> None:
+        """Require the IDs that a change has looked up, whether they exist or not."""
+        for shape, ids in committed.ids_read.values():
+            type_key = self._type_key(shape)
+            self.types_read.add(type_key)
+            self.required |= {hash_key(type_key, "id", id_) for id_ in ids}
 
     def _adjacent_types(self, shape: RowSchema) -> set[TypeKey]:
         """Return the node types at the ends of an edge type, or the edge types at a node type."""
@@ -114,10 +123,10 @@ class ChangeKeys:
     def requirements(self) -> Requirements:
         """Return what the change relies on."""
         if self.is_whole:
-            types = self.types_written | self.types_required | self.types_adjacent
+            types = self.types_written | self.types_required | self.types_adjacent | self.types_read
             return Requirements(types=frozenset(types))
-        # The keys are about the types it changes and those at the other end of their edges.
-        key_types = frozenset(self.types_written | self.types_adjacent)
+        # The keys are about the types it changes or reads, and those at the ends of their edges.
+        key_types = frozenset(self.types_written | self.types_adjacent | self.types_read)
         return Requirements(frozenset(self.required), frozenset(self.types_required), key_types)
 
 
@@ -127,6 +136,7 @@ def keys_of(
     """Return the keys of a change; `scanned` are types it has read by other conditions than IDs."""
     keys = ChangeKeys(committed)
     keys.types_required |= {committed.entry(shape).key for shape in scanned}
+    keys.add_ids_read(committed)
     for image in images.values():
         keys.add(image)
     return keys

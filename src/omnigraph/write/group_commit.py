@@ -71,6 +71,8 @@ MAX_BYTES = 1024 * 1024
 
 _RETRYABLE = (CleanupBegan, ExpectedVersionMismatch, SchemaMoved)
 
+_Chosen: TypeAlias = tuple[QueuedGroupChange, ChangeSet, CommittedState, ChangeKeys]
+"""A change, what it writes, the state it has read, and its keys."""
 _NumberedImage: TypeAlias = tuple[int, ResolvedChange]
 """The change of a type by a member, with the number of the member."""
 _Fragments: TypeAlias = dict[tuple[str, ...], list[Any]]
@@ -224,14 +226,15 @@ class _Group:
     ) -> dict[int, _Member]:
         """Validate changes that only add rows as one; none if there is any violation."""
         committed = CommittedState(self.manifest, self.snapshot)
-        merged, chosen = ChangeSet(), list[tuple[QueuedGroupChange, ChangeSet, ChangeKeys]]()
+        merged, chosen = ChangeSet(), list[_Chosen]()
         written, required = set[int](), set[int]()
-        for queued, changes, _ in drafts:
+        for queued, changes, read in drafts:
             keys = keys_of(_as_images(changes), committed, ())
+            keys.add_ids_read(read)
             if written.isdisjoint(keys.required) and required.isdisjoint(keys.written):
                 written |= keys.written
                 required |= keys.required
-                chosen.append((queued, changes, keys))
+                chosen.append((queued, changes, read, keys))
                 for change in changes.types.values():
                     merged.of(change.shape).batches.extend(change.batches)
         if len(chosen) < 2:
@@ -241,10 +244,11 @@ class _Group:
         except ValidationFailed:
             return {}
         parts, members = _Parts(images), {}
-        for queued, changes, keys in chosen:
+        for queued, changes, read, keys in chosen:
             part = parts.of(changes)
             if any(image.replaced.num_rows for image in part.values()):
                 keys = keys_of(part, committed, ())
+                keys.add_ids_read(read)
             members[id(queued)] = _Member(queued, changes, keys, part)
         return members
 
@@ -514,6 +518,8 @@ def _as_images(changes: ChangeSet) -> dict[str, ResolvedChange]:
     """Return rows as images, for the keys of a change that only adds."""
     images = {}
     for key, change in changes.types.items():
+        if change.is_empty:
+            continue
         rows = pa.concat_tables(
             [batch.rows.select(change.shape.schema.names) for batch in change.batches]
         )

@@ -215,7 +215,7 @@ class MutationExecutor:
             types = shape.key_types
             members = [to_column([key[n]], t) for n, t in zip(shape.key, types, strict=True)]
             ids = ids_from_keys(members, types)
-            rows = self.committed.by_key(shape).lookup("id", ids, columns)
+            rows = self.committed.find(shape, ids, columns)
         else:
             rows = self.committed.read(shape).select(to_filter_sql(tests), columns)
         return filter_rows(rows, tests)
