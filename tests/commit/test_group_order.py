@@ -1,11 +1,12 @@
-"""Changes of one group that look entities up without changing them."""
+"""Groups of changes: what they look up, and what happens between preparation and turn."""
 
 import pytest
 
 import omnigraph.graph as og
-from tests.support.groups import make_together
+from tests.support.graphs import clean_at_once
+from tests.support.groups import make_together, other_durability, turn_of_another
 
-SCHEMA = "node Port { code: String @key  depth: I32? }\nnode Note { text: String @key }"
+SCHEMA = "node Port { code: String @key  depth: I32?  name: String? }\nnode Note { text: String @key }"
 INSERT = 'query i() { insert Port { code: "z", depth: 1 } }'
 UPDATE = 'query u() { insert Note { text: "n" }  update Port set { depth: 9 } where code = "z" }'
 DELETE = 'query d() { delete Note where text = "x"  delete Port where code = "z" }'
@@ -39,3 +40,29 @@ def test_update_that_finds_nothing_joins_a_group(graph):
     changes = [lambda text=text: graph.mutate(text) for text in (*texts, EMPTY)]
     assert [caller.error for caller in make_together(graph, *changes)] == [None] * 4
     assert [row["p.code"] for row in ports(graph)] == ["a", "b", "c"]
+
+
+def test_update_prepared_before_the_turn_keeps_what_another_process_wrote(graph):
+    graph.mutate(INSERT)
+    other = og.open(graph.uri, durability=other_durability(graph))
+    rename = 'query r() { update Port set { name: "Zurich" } where code = "z" }'
+    with turn_of_another(graph, [lambda: other.mutate(rename)]):
+        graph.mutate('query u() { update Port set { depth: 9 } where code = "z" }')
+    text = "query q() { match { $p: Port } return { $p.depth, $p.name } }"
+    assert graph.query(text).rows == [{"p.depth": 9, "p.name": "Zurich"}]
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_rows_written_before_a_cleanup_are_written_again(graph, commits):
+    other = og.open(graph.uri, durability=other_durability(graph))
+
+    def clean():
+        if commits:
+            other.insert("Port", [{"code": "y"}])
+        clean_at_once(other, keep=1)
+
+    with turn_of_another(graph, [clean]):
+        graph.mutate(INSERT)
+    expected = {"y", "z"} if commits else {"z"}
+    assert {row["p.code"] for row in ports(og.open(graph.uri))} == expected
+    assert graph.verify().ok

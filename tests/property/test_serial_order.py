@@ -14,7 +14,6 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import ClassVar
 
@@ -28,15 +27,12 @@ from hypothesis.stateful import (
 )
 
 import omnigraph.graph as og
-from omnigraph.commit.commit_queue import Turn
 from omnigraph.errors import ExpectedVersionMismatch, OmniError
-from omnigraph.storage.durability import Durability
-from omnigraph.write.transaction import commit_queue
 from tests.property.test_writes import FIRST, deletes, empty_graph, few, puts, updates
 from tests.support.changes import Put, read_state
 from tests.support.effort import examples
 from tests.support.graphs import clean_at_once
-from tests.support.groups import make_together
+from tests.support.groups import make_together, other_durability, turn_of_another
 from tests.support.indexes import index_ids
 from tests.support.model import Model
 from tests.support.surfaces import Inexpressible, Lines, Mutation, Verdict, Wanted
@@ -180,38 +176,6 @@ class SerialOrder(RuleBasedStateMachine):
     @rule()
     def reopen(self):
         self.graph = og.open(self.graph.uri)
-
-
-def other_durability(graph):
-    """Return a durability whose handles have another queue, as those of another process do."""
-    is_full = graph._manifest.location.durability is Durability.FULL
-    return "relaxed" if is_full else "full"
-
-
-class LateTurn(Turn):
-    """A turn that another process has, which publishes a change meanwhile."""
-
-    def __init__(self, waiting):
-        self.waiting = waiting
-
-    @property
-    def is_held(self):
-        return False
-
-    def wait(self):
-        if self.waiting:
-            self.waiting.pop(0)()
-
-
-@contextmanager
-def turn_of_another(graph, waiting):
-    """Let each turn of a graph begin after another process has published the next change."""
-    queue = commit_queue(graph._manifest, None)
-    queue._turn_of_process = lambda deadline: nullcontext(LateTurn(waiting))
-    try:
-        yield
-    finally:
-        del queue._turn_of_process
 
 
 BOUNDED = settings(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
 import omnigraph.graph as og
-from omnigraph.commit.commit_queue import QueuedChange
+from omnigraph.commit.commit_queue import QueuedChange, Turn
+from omnigraph.storage.durability import Durability
 from omnigraph.write import group_commit
 from omnigraph.write.transaction import commit_queue
 
@@ -72,3 +74,37 @@ def publish_together(
     versions = {caller.result.commit.manifest_version for caller in callers}
     assert len(versions) == 1, "the changes were not one group"
     return [caller.result for caller in callers]
+
+
+def other_durability(graph: og.Graph) -> str:
+    """Return a durability whose handles have another queue, as those of another process do."""
+    is_full = graph._manifest.location.durability is Durability.FULL
+    return "relaxed" if is_full else "full"
+
+
+class LateTurn(Turn):
+    """A turn that another process has, which changes the graph meanwhile."""
+
+    def __init__(self, waiting: list[Callable[[], Any]]) -> None:
+        self.waiting = waiting
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has the turn."""
+        return False
+
+    def wait(self) -> None:
+        """Let the other process act, and then have the turn."""
+        if self.waiting:
+            self.waiting.pop(0)()
+
+
+@contextmanager
+def turn_of_another(graph: og.Graph, waiting: list[Callable[[], Any]]) -> Iterator[None]:
+    """Let each turn of a graph begin after another process has done the next action."""
+    queue: Any = commit_queue(graph._manifest, None)
+    queue._turn_of_process = lambda deadline: nullcontext(LateTurn(waiting))
+    try:
+        yield
+    finally:
+        del queue._turn_of_process

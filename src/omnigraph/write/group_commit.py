@@ -161,14 +161,12 @@ def _settle(
 class _Group:
     """The changes that one swap publishes."""
 
-    def __init__(
-        self, manifest: Manifest, snapshot: Snapshot, fragments: _Fragments | None = None
-    ) -> None:
+    def __init__(self, manifest: Manifest, snapshot: Snapshot) -> None:
         self.manifest = manifest
         self.snapshot = snapshot
         self.members: list[_Member] = []
         self._written: set[int] = set()
-        self._fragments: _Fragments = {} if fragments is None else fragments
+        self._fragments: _Fragments = {}
 
     # --- preparing -----------------------------------------------------------------------------
 
@@ -293,13 +291,13 @@ class _Group:
         if (now.lineage_id, now.manifest_version) == (before.lineage_id, before.manifest_version):
             return self
         newer = [UNKNOWN_FOOTPRINT]
-        if (now.lineage_id, now.head.schema_hash, now.head.last_cleanup) == (
+        has_same_files = now.head.last_cleanup == before.head.last_cleanup
+        if has_same_files and (now.lineage_id, now.head.schema_hash) == (
             before.lineage_id,
             before.head.schema_hash,
-            before.head.last_cleanup,
         ):
             newer = footprints_since(self.manifest.lineage(now.lineage_id).state(), before)
-        group = _Group(self.manifest, now, self._fragments)
+        group = _Group(self.manifest, now)
         late: list[QueuedGroupChange] = []
         for member in self.members:
             required = member.keys.requirements()
@@ -310,8 +308,16 @@ class _Group:
                 or not group._take_over(member, before)
             ):
                 late.append(member.queued)
+        if has_same_files:
+            # What is prepared again has other rows, and a cleanup removes files of no version.
+            group.keep_fragments(self._fragments)
         group.add_all(late)
         return group
+
+    def keep_fragments(self, written: _Fragments) -> None:
+        """Use fragments whose rows are all of members that the group has by now."""
+        ids = {member.change.commit_id for member in self.members}
+        self._fragments = {key: new for key, new in written.items() if ids.issuperset(key[1:])}
 
     def _take_over(self, member: _Member, before: Snapshot) -> bool:
         """Add a member that was prepared on an older state, if its rows can be found again."""
