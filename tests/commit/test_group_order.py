@@ -6,7 +6,10 @@ import omnigraph.graph as og
 from tests.support.graphs import clean_at_once
 from tests.support.groups import make_together, other_durability, turn_of_another
 
-SCHEMA = "node Port { code: String @key  depth: I32?  name: String? }\nnode Note { text: String @key }"
+SCHEMA = """
+node Port { code: String @key  depth: I32?  name: String? }
+node Note { text: String @key }
+"""
 INSERT = 'query i() { insert Port { code: "z", depth: 1 } }'
 UPDATE = 'query u() { insert Note { text: "n" }  update Port set { depth: 9 } where code = "z" }'
 DELETE = 'query d() { delete Note where text = "x"  delete Port where code = "z" }'
