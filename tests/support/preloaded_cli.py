@@ -21,6 +21,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from typing import Any, TextIO
 
 import click
@@ -80,6 +81,7 @@ class Warm:
     """A process from which the program is started."""
 
     def __init__(self) -> None:
+        self._free = Lock()
         self._socket, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.preloaded_cli", str(theirs.fileno())],
@@ -92,6 +94,8 @@ class Warm:
         self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int]
     ) -> int:
         """Run the program with these streams as its three; return its exit code."""
+        if not self._free.acquire(blocking=False):
+            return _run_apart(arguments, cwd, env, streams)
         request = {"arguments": list(arguments), "cwd": str(cwd), "env": dict(env)}
         try:
             socket.send_fds(self._socket, [json.dumps(request).encode()], list(streams))
@@ -101,6 +105,8 @@ class Warm:
             warm.cache_clear()
             self._process.kill()
             raise
+        finally:
+            self._free.release()
 
     def start(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Started:
         """Start the program, and return while it runs."""
@@ -119,6 +125,18 @@ class Warm:
         """Let the process go."""
         self._socket.close()
         self._process.wait()
+
+
+def _run_apart(
+    arguments: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int]
+) -> int:
+    """Run the program beside another one that a thread of the test runs."""
+    command = [sys.executable, "-m", "omnigraph.cli", *arguments]
+    stdin, stdout, stderr = streams
+    apart = subprocess.run(
+        command, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, check=False
+    )
+    return apart.returncode
 
 
 @cache
