@@ -113,8 +113,9 @@ def test_versions_that_were_cleaned_up_are_shown_as_unknown(tmp_path):
 def test_history_needs_a_graph_and_an_entity(uri):
     for words in (("history", uri, "Ship"), ("blame", "Ship", "9074729")):
         ran = omnigraph(*words)
-        assert ran.code == 2
-        assert f"pass a graph and an entity: omnigraph {words[0]} GRAPH TYPE ID" in ran.err
+        assert ran.code == 1
+        line = f"omnigraph {words[0]} ./my-graph {words[1]} {words[2]}"
+        assert f"no graph given: pass its address, e.g. `{line}`" in ran.err
 
 
 def test_difference_has_colours_on_a_terminal_only(uri):
@@ -191,10 +192,15 @@ def test_unknown_words_are_refused(uri, option, message):
 
 
 def test_difference_wants_a_graph_and_two_states(uri):
-    for places in ((uri,), (uri, "start"), ("--store", uri, "start"), (uri, "a", "b", "c")):
+    for places in ((uri,), ("--store", uri, "start")):
         ran = omnigraph("diff", *places)
         assert ran.code == 2
-        assert "pass a graph and two of its states: omnigraph diff GRAPH A B" in ran.err
+        assert "Usage: omnigraph diff [OPTIONS] [GRAPH] A B\n" in ran.err
+        assert "Missing argument" in ran.err
+    ran = omnigraph("diff", uri, "start")
+    assert (ran.code, "no graph given" in ran.err) == (1, True)
+    ran = omnigraph("diff", uri, "a", "b", "c")
+    assert (ran.code, f"too many arguments: '{uri}' is the graph" in ran.err) == (2, True)
 
 
 def test_poll_prints_blocks_and_the_next_cursor(uri):

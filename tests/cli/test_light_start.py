@@ -1,6 +1,7 @@
 """Short commands import what they need: a query neither pandas nor Spark."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,9 +29,9 @@ def folder(tmp_path_factory):
 
 
 def run(folder, *words):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words], cwd=folder, capture_output=True, text=True
-    )
+    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    command = [sys.executable, "-c", PROGRAM, *words]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     threads, *modules = done.stderr.splitlines()[-1].split()
     return done.stdout, threads, set(modules)
 

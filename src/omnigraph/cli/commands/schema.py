@@ -101,7 +101,8 @@ def apply(
     """Migrate a graph to a new schema, as one commit."""
     if uri is None and path is not None and new_schema is not None:
         uri, path = str(path), None  # only a graph, whose new schema is an option
-    if (path is None) == (new_schema is None):
+    is_graph = uri is None and path is not None and path.is_dir()
+    if is_graph or (path is None) == (new_schema is None):
         raise click.UsageError("no schema given: pass a file after the graph, or --schema FILE")
     _, report = open_catalog(path or new_schema or Path())
     graph = _open_graph(uri, store, mode="rw", actor=actor)
