@@ -1,13 +1,24 @@
-"""Proposals from their creation to the merge: embedded, over HTTP and by the command line."""
+"""Proposals from their creation to the merge: embedded, over HTTP and by the command line.
+
+`LANE_CASES=all`, as `make soak` sets it, adds a server of one process to that of three.
+"""
+
+import os
 
 import pytest
 
 from tests.support.proposal_lanes import ADA, BOB, EVE, Refused, proposal_lane
 
+LANES = [
+    "embedded",
+    "http-3",
+    "cli",
+    *(["http-1"] if os.environ.get("LANE_CASES") == "all" else []),
+]
 PROTECTED = [{"branches": ["main"], "require": {"approvals": 1}}]
 
 
-@pytest.fixture(scope="module", params=["embedded", "http-1", "cli"])
+@pytest.fixture(scope="module", params=LANES)
 def lane(request, tmp_path_factory):
     with proposal_lane(request.param, tmp_path_factory.mktemp(request.param)) as found:
         yield found
