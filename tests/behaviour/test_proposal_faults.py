@@ -248,15 +248,50 @@ def test_comments_follow_renames(tmp_path):
     assert shown == [("Harbour", "BGO", "metres", False), ("Hidden", None, None, True)]
 
 
-def test_proposal_of_a_schema_change_shows_its_plan(tmp_path):
-    graph = graph_with_proposal(tmp_path / "g")
-    graph.schema.apply(
-        SCHEMA.replace("depth: I64?  secret", "age: I64?  depth: I64?  secret"), branch="side"
-    )
-    plan = graph.proposals.get(1).preview().schema
-    assert "age" in json.dumps(plan)
-    graph.proposals.get(1).merge()
-    assert "age" in graph.schema.source
+EVOLVED = """
+node Harbour @rename_from("Port") {
+  code: String @key  depth: I64?  age: I64 @default(3)  note: String? @unique
+}
+edge Leads: Harbour -> Harbour { since: I64? }
+"""
+EARLIER = """
+node Port { code: String @key  depth: I32?  secret: String?  photo: Blob?  note: String? }
+node Hidden { code: String @key }
+"""
+
+
+def test_proposal_of_a_schema_change_shows_its_plan_and_what_it_does_to_the_data(tmp_path):
+    graph = og.init(tmp_path / "g", EARLIER, actor=ADA)
+    ports = [{"code": f"P{n}", "depth": n, "secret": "x" if n % 2 else None} for n in range(5)]
+    graph.load({"Port": [*ports, {"code": "Q", "photo": b"bytes"}], "Hidden": [{"code": "H"}]})
+    graph.branches.create("side")
+    graph.schema.apply(EVOLVED, branch="side", allow_data_loss=True)
+    proposal = graph.proposals.create("side", into="main", title="Evolve")
+    graph.load({"Port": [{"code": "NEW", "secret": "y"}]})  # of the target, not of the source
+    plan = proposal.preview().schema
+    effects = {
+        (step["kind"], step.get("property_name", step.get("name", step.get("type_name")))): (
+            step.get("affected"),
+            step.get("effect"),
+        )
+        for step in plan["steps"]
+    }
+    assert effects == {
+        ("rename_type", None): (None, None),
+        ("add_property", "age"): (7, "7 entities get the default"),
+        ("widen_property", "depth"): (7, "7 values are converted"),
+        ("drop_property", "secret"): (3, "3 values are dropped"),
+        ("drop_property", "photo"): (1, "1 value is dropped"),
+        ("add_constraint", "Harbour"): (7, "7 entities are checked"),
+        ("add_type", "Leads"): (None, None),
+        ("drop_type", "Hidden"): (1, "1 entity is dropped"),
+    }
+    assert plan["supported"]
+    assert plan["step_count"] == len(plan["steps"]) == len(plan["descriptions"])
+    assert "drop property node Harbour.secret (soft): 3 values are dropped" in plan["descriptions"]
+    graph.branches.create("data")
+    graph.load({"Port": [{"code": "Z"}]}, branch="data")
+    assert graph.proposals.create("data", into="main", title="Data").preview().schema is None
 
 
 # --- branches -----------------------------------------------------------------------------------

@@ -84,6 +84,24 @@ def test_proposal_as_text(folder):
     assert events[-1] == f"cursor: {len(events) - 1}"
 
 
+def test_dry_run_shows_what_a_schema_change_does_to_the_data(folder):
+    (folder / "new.pg").write_text("node Port { code: String @key  name: String? }\n")
+    run(folder, "branch", "create", "schema", "--from", "side")
+    run(folder, "schema", "apply", "--schema", str(folder / "new.pg"), "--branch", "schema")
+    run(folder, "proposal", "create", "schema", "--into", "side", "-t", "Names")
+    shown = run(folder, "proposal", "merge", "1", "--dry-run").splitlines()
+    assert shown[-2:] == [
+        "schema: add property node Port.name: String?: 1 entity gets null",
+        "schema: drop property node Port.depth (soft): 1 value is dropped",
+    ]
+    facts = json.loads(run(folder, "proposal", "merge", "1", "--dry-run", "--json"))
+    assert (facts["dry_run"], facts["outcome"]) == (True, "fast_forward")
+    assert [(one["kind"], one["affected"]) for one in facts["schema"]["steps"]] == [
+        ("add_property", 1),
+        ("drop_property", 1),
+    ]
+
+
 def test_check_writes_a_junit_report(folder):
     report = folder / "report.xml"
     words = ("check", "--checks", str(folder / "checks.gq"), "--junit", str(report))

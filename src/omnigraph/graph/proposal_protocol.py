@@ -39,7 +39,8 @@ class ProposalPreview:
 
     merge: MergeResult
     schema: Mapping[str, Any] | None = None
-    """The migration plan, as `schema.plan` describes it; None if the schema does not change."""
+    """The migration plan, as `schema.plan` describes it, with the `effect` of each step on the data
+    of the target; None if the schema does not change."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""

@@ -317,11 +317,14 @@ def merge(
     graph = with_checks(opens(), checks)
     found = graph.proposals.get(number)
     with show_progress("merging"):
-        if dry_run:
-            result = found.preview().merge
-        else:
+        if not dry_run:
             result = found.merge(resolve=resolve, delete_branch=delete_branch, message=message)
-    print_merge_result(result, "merged", dry_run=dry_run)
+            print_merge_result(result, "merged", dry_run=False)
+            return
+        preview = found.preview()
+    plan = preview.schema or {}
+    lines = [f"schema: {' '.join(_plain(text))}" for text in plan.get("descriptions", ())]
+    print_merge_result(preview.merge, "merged", dry_run=True, lines=lines, schema=preview.schema)
 
 
 @proposal.command()
