@@ -1,11 +1,16 @@
 """Proposals under hostile texts, moving branches, lost rights, hidden types and great numbers."""
 
 import json
+from collections import Counter
 from contextlib import suppress
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.changes.type_delta import ENTITY_BATCH
+from omnigraph.commit.model import Counts
+from omnigraph.dataset_view.version_reader import VersionReader
 from omnigraph.errors import OmniError
 from omnigraph.policy import PolicyDenied
 from omnigraph.service.stored_checks import read_checks
@@ -292,6 +297,77 @@ def test_proposal_of_a_schema_change_shows_its_plan_and_what_it_does_to_the_data
     graph.branches.create("data")
     graph.load({"Port": [{"code": "Z"}]}, branch="data")
     assert graph.proposals.create("data", into="main", title="Data").preview().schema is None
+
+
+# --- many changes -------------------------------------------------------------------------------
+
+MANY = 20_000
+
+
+@pytest.fixture
+def rows_read(monkeypatch):
+    """Return the numbers of entities whose values are read."""
+    read, plain = [], VersionReader.entities_at
+
+    def noting(self, addresses):
+        rows = plain(self, addresses)
+        read.append(rows.num_rows)
+        return rows
+
+    monkeypatch.setattr(VersionReader, "entities_at", noting)
+    return read
+
+
+def many_changes(path):
+    """Return a proposal that changes many entities of several types."""
+    graph = og.init(path, EARLIER, actor=ADA)
+    codes = [f"P{n:05}" for n in range(MANY)]
+    graph.load({"Port": pa.table({"code": codes[: MANY // 2], "secret": ["old"] * (MANY // 2)})})
+    graph.load({"Hidden": [{"code": "H"}, {"code": "I"}]})
+    graph.branches.create("side")
+    graph.optimize(branch="side")
+    graph.load({"Port": pa.table({"code": codes[MANY // 2 :]})}, branch="side")
+    graph.load({"Port": [{"code": "Q", "photo": b"bytes"}]}, branch="side")
+    for text in (
+        'update Port set { depth: 7 } where code < "P00010"',
+        'update Port set { secret: "new" } where code = "P00011"',
+        'update Port set { secret: "old" } where code = "P00011"',
+        'delete Port where code < "P00003"',
+        'delete Hidden where code = "H"',
+    ):
+        graph.mutate(f"query q() {{ {text} }}", branch="side")
+    return graph.proposals.create("side", into="main", title="Many")
+
+
+def test_summary_of_many_changes_reads_only_what_may_be_updated(tmp_path, rows_read):
+    proposal = many_changes(tmp_path / "g")
+    rows_read.clear()
+    counts = proposal.close().counts
+    assert counts == {
+        "node:Port": Counts(inserted=MANY // 2 + 1, updated=7, deleted=3),
+        "node:Hidden": Counts(deleted=1),
+    }
+    assert sum(rows_read) <= 2 * 9  # both states of the updated ones, and of one that is as before
+    opened = proposal.reopen()
+    listed = Counter((f"{c.kind}:{c.type}", str(c.op)) for c in opened.diff())
+    assert listed == {
+        ("node:Port", "insert"): MANY // 2 + 1,
+        ("node:Port", "update"): 7,
+        ("node:Port", "delete"): 3,
+        ("node:Hidden", "delete"): 1,
+    }
+    assert opened.preview().merge.counts == counts
+
+
+def test_many_changes_are_read_as_far_as_they_are_used(tmp_path, rows_read):
+    proposal = many_changes(tmp_path / "g")
+    rows_read.clear()
+    changes = proposal.diff(types=["Port"])
+    assert next(changes).id == "P00000"
+    assert sum(rows_read) <= 2 * ENTITY_BATCH
+    ids = [change.id for change in changes]
+    assert ids == sorted(ids, key=str.encode)
+    assert len(ids) == MANY // 2 + 1 + 7 + 3 - 1
 
 
 # --- branches -----------------------------------------------------------------------------------
