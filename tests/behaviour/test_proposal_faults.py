@@ -11,7 +11,7 @@ import omnigraph as og
 from omnigraph.changes.type_delta import ENTITY_BATCH
 from omnigraph.commit.model import Counts
 from omnigraph.dataset_view.version_reader import VersionReader
-from omnigraph.errors import OmniError
+from omnigraph.errors import NotFound, OmniError
 from omnigraph.policy import PolicyDenied
 from omnigraph.service.stored_checks import read_checks
 from tests.support.proposal_lanes import TOKENS
@@ -417,3 +417,52 @@ def test_merged_and_closed_proposals_answer_after_their_branch_and_history_are_g
         assert shown.state == state
         assert shown.counts["node:Port"].inserted == inserted
     assert graph.verify().ok
+
+
+def test_open_proposal_answers_after_its_branch_was_deleted_and_cleaned_up(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA, actor=ADA)
+    graph.load({"Port": [{"code": "BGO", "depth": 1}]})
+    graph.branches.create("side")
+    graph.load({"Port": [{"code": "BGO", "depth": 2}]}, mode="merge", branch="side")
+    graph.proposals.create("side", into="main", title="Kept")
+    for depth in (3, 4, 5):
+        graph.load({"Port": [{"code": "BGO", "depth": depth}]}, mode="merge")
+    graph.branches.delete("side")
+    graph.cleanup(keep=1, confirm=True)
+    graph.optimize()
+    graph.cleanup(keep=1, confirm=True)
+    kept = og.open(graph.uri, actor=ADA).proposals.get(1)
+    assert kept.state == "open"
+    [change] = kept.diff()
+    depths = [image.properties["depth"] for image in (change.before, change.after)]
+    assert (change.id, depths) == ("BGO", [1, 2])
+    assert kept.close().counts["node:Port"].updated == 1
+    with pytest.raises(NotFound, match="were deleted with branch 'side'"):
+        list(kept.diff())
+    assert graph.verify().ok
+
+
+def test_archive_with_history_has_the_proposals(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g", None)
+    found = graph.proposals.get(1)
+    found.comment("deep", on=("Port", "BGO", "depth"))
+    found.review("approve")
+    found.close("later")
+    graph.branches.create("other")
+    graph.load({"Port": [{"code": "X"}]}, branch="other")
+    graph.proposals.create("other", into="main", title="Other").merge()
+    found.reopen()
+    graph.export_archive(tmp_path / "archive", history=True)
+    og.import_archive(tmp_path / "archive", tmp_path / "copy")
+    copy = og.open(tmp_path / "copy", actor=ADA)
+    assert copy.proposals.events().to_json() == graph.proposals.events().to_json()
+    for number in (1, 2):
+        one, other = (g.proposals.get(number).to_json() for g in (copy, graph))
+        assert one == other
+    [change] = copy.proposals.get(1).diff(types=["Port"])
+    assert change.id == "BGO"
+    copy.proposals.get(1).merge()
+    copy.branches.create("more")
+    copy.load({"Port": [{"code": "Y"}]}, branch="more")
+    assert copy.proposals.create("more", into="main", title="More").number == 3
+    assert copy.verify().ok

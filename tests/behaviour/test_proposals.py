@@ -209,6 +209,20 @@ def test_events_are_a_feed_in_order(actors):
     assert code_of(lambda: ada.call("events", "no cursor")) == "cursor_invalid"
 
 
+def test_every_event_says_whether_a_server_identified_its_actor(lane, actors):
+    number, bob = proposed(actors), actors(BOB)
+    bob.call("comment", number, "hello")
+    bob.call("review", number, "approve")
+    actors(ADA).call("merge", number)
+    is_served = lane.name.startswith("http")
+    shown = bob.call("show", number)
+    marks = [one["verified"] for one in (*shown["comments"], *shown["reviews"])]
+    assert [*marks, shown["author_verified"]] == [is_served] * 3
+    events = bob.call("events")["events"]
+    assert [event["verified"] for event in events] == [is_served] * len(events)
+    assert len(events) == 5
+
+
 # --- refusals -----------------------------------------------------------------------------------
 
 

@@ -490,14 +490,36 @@ def proposal_states(manifest: Manifest, record: ProposalRecord) -> tuple[Snapsho
     """Return the base and the newest state of the source; of a merged one what was merged."""
     if record.is_open:
         _, newest = source_state(manifest, record)
+        newest = newest or _deleted_source(manifest, record)
         if newest is not None:
             with suppress(NotFound):
                 base, _ = divergence(manifest, newest, head_snapshot(manifest, record.target))
                 return snapshot_of_commit(manifest, base), newest
-    return (
-        snapshot_of_commit(manifest, record.base),
-        snapshot_of_commit(manifest, record.head),
-    )
+    try:
+        base_id, head_id = record.base, record.head
+        return snapshot_of_commit(manifest, base_id), snapshot_of_commit(manifest, head_id)
+    except NotFound as error:
+        message = (
+            f"the commits of proposal {record.number} were deleted with branch '{record.source}'; "
+            "its conversation and its summary are kept"
+        )
+        raise NotFound(message, code="commit_not_found", commit=record.head) from error
+
+
+def _deleted_source(manifest: Manifest, record: ProposalRecord) -> Snapshot | None:
+    """Return the last state of a source that was deleted, which is kept for open proposals."""
+    with suppress(NotFound):
+        state = manifest.lineage(record.source_lineage).state()
+        schema, source = manifest.schema(state.head.schema_hash, state)
+        return Snapshot(
+            branch=record.source,
+            lineage_id=record.source_lineage,
+            manifest_version=state.version,
+            head=state.head,
+            schema=schema,
+            schema_source=source,
+        )
+    return None
 
 
 def count_differences(manifest: Manifest, base: Snapshot, head: Snapshot) -> dict[str, Counts]:
