@@ -13,7 +13,6 @@ from omnigraph.commit.model import Counts
 from omnigraph.dataset_view.version_reader import VersionReader
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.policy import PolicyDenied
-from omnigraph.service.stored_checks import read_checks
 from tests.support.proposal_lanes import TOKENS
 from tests.support.serving import serving
 
@@ -67,7 +66,7 @@ def views(request, tmp_path):
     (tmp_path / "queries" / "checks.gq").write_text(CHECKS)
     graph = graph_with_proposal(tmp_path / "g")
     if request.param == "embedded":
-        checks = read_checks(tmp_path / "queries")
+        checks = og.read_checks(tmp_path / "queries")
         yield lambda actor: graph.as_actor(actor).with_checks(checks)
         return
     (tmp_path / "tokens.json").write_text(json.dumps(TOKENS))
@@ -235,6 +234,38 @@ def test_anchors_of_any_shape_are_refused(tmp_path):
         assert code_of(lambda: found.comment("x", on=on)) == "proposal_invalid"  # noqa: B023
     assert code_of(lambda: found.comment("x", on=("Port", "y" * 4097))) == "proposal_invalid"
     assert code_of(lambda: found.comment("x", on=("Port", "BGO", "nope"))) == "unknown_property"
+
+
+def test_wrong_use_is_explained(views):
+    graph = views(ADA)
+    found = graph.proposals.get(1)
+    thread = found.comment("first")
+    assert found.comment("reply", thread=thread).thread == thread.id
+    for call in (
+        lambda: graph.proposals.get("1"),
+        lambda: found.comment("x", thread=str(thread.id)),
+        lambda: found.resolve(str(thread.id)),
+        lambda: found.resolve(None),
+        lambda: found.review("approved"),
+        lambda: graph.proposals.list(state="opened"),
+    ):
+        assert code_of(call) == "proposal_invalid"
+    assert code_of(lambda: graph.proposals.events("2x")) == "cursor_invalid"
+    assert graph.proposals.events(1).events[0].event == 2
+    assert code_of(lambda: graph.proposals.list(limit=-1)) == "limit_invalid"
+
+
+def test_checks_are_read_from_files(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g")
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "hidden.gq").write_text(CHECKS)
+    checks = og.read_checks(str(tmp_path / "checks"))
+    assert [check.name for check in checks] == ["none_hidden"]
+    assert checks == og.read_checks(tmp_path / "checks" / "hidden.gq")
+    assert code_of(graph.with_checks(checks).proposals.get(1).merge) == "checks_failed"
+    for wrong in (str(tmp_path / "checks"), [CHECKS], [None]):
+        assert code_of(lambda: graph.with_checks(wrong)) == "check_invalid"  # noqa: B023
+    assert code_of(lambda: og.read_checks(tmp_path / "none")) == "stored_queries_missing"
 
 
 def test_comments_follow_renames(tmp_path):
