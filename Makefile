@@ -76,7 +76,8 @@ soak: ui $(JAVA) ## Everything long: kills, races, damages, 5,000 branches, a lo
 	run $(PY) -m tests.support.maintenance_soak --seconds $$((30 * $(SECONDS_))) --out build/soak-maintenance.json; \
 	run $(PY) -m pytest $(PARALLEL) tests/commit tests/concurrency tests/property \
 	  tests/behaviour/test_merge_matrix.py \
-	  tests/behaviour/test_changes_served.py tests/server/test_any_request.py tests/server/test_any_story.py \
+	  tests/behaviour/test_changes_served.py tests/behaviour/test_proposals.py \
+	  tests/server/test_any_request.py tests/server/test_any_story.py \
 	  tests/unit/maintain/test_verify_deep.py tests/studio tests/pipeline $(ARGS); \
 	run $(PY) -m pytest tests/unit/write/test_csv_exit.py; \
 	if [ -n "$$failed" ]; then printf "failed:$$failed\n" >&2; exit 1; fi

@@ -64,6 +64,7 @@ _HOMES = {
     "init": "omnigraph.graph",
     "load_catalog": "omnigraph.catalog",
     "open": "omnigraph.graph",
+    "read_checks": "omnigraph.service.stored_checks",
     "repair_to_last_good": "omnigraph.graph",
     "set_query_memory": "omnigraph.query.limits",
 }

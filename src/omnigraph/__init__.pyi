@@ -47,6 +47,7 @@ from omnigraph.query.limits import QueryLimit as QueryLimit
 from omnigraph.query.limits import set_query_memory as set_query_memory
 from omnigraph.query.result import Result as Result
 from omnigraph.service.client import connect as connect
+from omnigraph.service.stored_checks import read_checks as read_checks
 from omnigraph.version import __version__ as __version__
 from omnigraph.write import KeyConflict as KeyConflict
 from omnigraph.write import ValidationFailed as ValidationFailed

@@ -1,14 +1,18 @@
 """Proposals under hostile texts, moving branches, lost rights, hidden types and great numbers."""
 
 import json
+from collections import Counter
 from contextlib import suppress
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import OmniError
+from omnigraph.changes.type_delta import ENTITY_BATCH
+from omnigraph.commit.model import Counts
+from omnigraph.dataset_view.version_reader import VersionReader
+from omnigraph.errors import NotFound, OmniError
 from omnigraph.policy import PolicyDenied
-from omnigraph.service.stored_checks import read_checks
 from tests.support.proposal_lanes import TOKENS
 from tests.support.serving import serving
 
@@ -62,7 +66,7 @@ def views(request, tmp_path):
     (tmp_path / "queries" / "checks.gq").write_text(CHECKS)
     graph = graph_with_proposal(tmp_path / "g")
     if request.param == "embedded":
-        checks = read_checks(tmp_path / "queries")
+        checks = og.read_checks(tmp_path / "queries")
         yield lambda actor: graph.as_actor(actor).with_checks(checks)
         return
     (tmp_path / "tokens.json").write_text(json.dumps(TOKENS))
@@ -232,6 +236,38 @@ def test_anchors_of_any_shape_are_refused(tmp_path):
     assert code_of(lambda: found.comment("x", on=("Port", "BGO", "nope"))) == "unknown_property"
 
 
+def test_wrong_use_is_explained(views):
+    graph = views(ADA)
+    found = graph.proposals.get(1)
+    thread = found.comment("first")
+    assert found.comment("reply", thread=thread).thread == thread.id
+    for call in (
+        lambda: graph.proposals.get("1"),
+        lambda: found.comment("x", thread=str(thread.id)),
+        lambda: found.resolve(str(thread.id)),
+        lambda: found.resolve(None),
+        lambda: found.review("approved"),
+        lambda: graph.proposals.list(state="opened"),
+    ):
+        assert code_of(call) == "proposal_invalid"
+    assert code_of(lambda: graph.proposals.events("2x")) == "cursor_invalid"
+    assert graph.proposals.events(1).events[0].event == 2
+    assert code_of(lambda: graph.proposals.list(limit=-1)) == "limit_invalid"
+
+
+def test_checks_are_read_from_files(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g")
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "hidden.gq").write_text(CHECKS)
+    checks = og.read_checks(str(tmp_path / "checks"))
+    assert [check.name for check in checks] == ["none_hidden"]
+    assert checks == og.read_checks(tmp_path / "checks" / "hidden.gq")
+    assert code_of(graph.with_checks(checks).proposals.get(1).merge) == "checks_failed"
+    for wrong in (str(tmp_path / "checks"), [CHECKS], [None]):
+        assert code_of(lambda: graph.with_checks(wrong)) == "check_invalid"  # noqa: B023
+    assert code_of(lambda: og.read_checks(tmp_path / "none")) == "stored_queries_missing"
+
+
 def test_comments_follow_renames(tmp_path):
     graph = graph_with_proposal(tmp_path / "g")
     found = graph.proposals.get(1)
@@ -248,15 +284,121 @@ def test_comments_follow_renames(tmp_path):
     assert shown == [("Harbour", "BGO", "metres", False), ("Hidden", None, None, True)]
 
 
-def test_proposal_of_a_schema_change_shows_its_plan(tmp_path):
-    graph = graph_with_proposal(tmp_path / "g")
-    graph.schema.apply(
-        SCHEMA.replace("depth: I64?  secret", "age: I64?  depth: I64?  secret"), branch="side"
-    )
-    plan = graph.proposals.get(1).preview().schema
-    assert "age" in json.dumps(plan)
-    graph.proposals.get(1).merge()
-    assert "age" in graph.schema.source
+EVOLVED = """
+node Harbour @rename_from("Port") {
+  code: String @key  depth: I64?  age: I64 @default(3)  note: String? @unique
+}
+edge Leads: Harbour -> Harbour { since: I64? }
+"""
+EARLIER = """
+node Port { code: String @key  depth: I32?  secret: String?  photo: Blob?  note: String? }
+node Hidden { code: String @key }
+"""
+
+
+def test_proposal_of_a_schema_change_shows_its_plan_and_what_it_does_to_the_data(tmp_path):
+    graph = og.init(tmp_path / "g", EARLIER, actor=ADA)
+    ports = [{"code": f"P{n}", "depth": n, "secret": "x" if n % 2 else None} for n in range(5)]
+    graph.load({"Port": [*ports, {"code": "Q", "photo": b"bytes"}], "Hidden": [{"code": "H"}]})
+    graph.branches.create("side")
+    graph.schema.apply(EVOLVED, branch="side", allow_data_loss=True)
+    proposal = graph.proposals.create("side", into="main", title="Evolve")
+    graph.load({"Port": [{"code": "NEW", "secret": "y"}]})  # of the target, not of the source
+    plan = proposal.preview().schema
+    effects = {
+        (step["kind"], step.get("property_name", step.get("name", step.get("type_name")))): (
+            step.get("affected"),
+            step.get("effect"),
+        )
+        for step in plan["steps"]
+    }
+    assert effects == {
+        ("rename_type", None): (None, None),
+        ("add_property", "age"): (7, "7 entities get the default"),
+        ("widen_property", "depth"): (7, "7 values are converted"),
+        ("drop_property", "secret"): (3, "3 values are dropped"),
+        ("drop_property", "photo"): (1, "1 value is dropped"),
+        ("add_constraint", "Harbour"): (7, "7 entities are checked"),
+        ("add_type", "Leads"): (None, None),
+        ("drop_type", "Hidden"): (1, "1 entity is dropped"),
+    }
+    assert plan["supported"]
+    assert plan["step_count"] == len(plan["steps"]) == len(plan["descriptions"])
+    assert "drop property node Harbour.secret (soft): 3 values are dropped" in plan["descriptions"]
+    graph.branches.create("data")
+    graph.load({"Port": [{"code": "Z"}]}, branch="data")
+    assert graph.proposals.create("data", into="main", title="Data").preview().schema is None
+
+
+# --- many changes -------------------------------------------------------------------------------
+
+MANY = 20_000
+
+
+@pytest.fixture
+def rows_read(monkeypatch):
+    """Return the numbers of entities whose values are read."""
+    read, plain = [], VersionReader.entities_at
+
+    def noting(self, addresses):
+        rows = plain(self, addresses)
+        read.append(rows.num_rows)
+        return rows
+
+    monkeypatch.setattr(VersionReader, "entities_at", noting)
+    return read
+
+
+def many_changes(path):
+    """Return a proposal that changes many entities of several types."""
+    graph = og.init(path, EARLIER, actor=ADA)
+    codes = [f"P{n:05}" for n in range(MANY)]
+    graph.load({"Port": pa.table({"code": codes[: MANY // 2], "secret": ["old"] * (MANY // 2)})})
+    graph.load({"Hidden": [{"code": "H"}, {"code": "I"}]})
+    graph.branches.create("side")
+    graph.optimize(branch="side")
+    graph.load({"Port": pa.table({"code": codes[MANY // 2 :]})}, branch="side")
+    graph.load({"Port": [{"code": "Q", "photo": b"bytes"}]}, branch="side")
+    for text in (
+        'update Port set { depth: 7 } where code < "P00010"',
+        'update Port set { secret: "new" } where code = "P00011"',
+        'update Port set { secret: "old" } where code = "P00011"',
+        'delete Port where code < "P00003"',
+        'delete Hidden where code = "H"',
+    ):
+        graph.mutate(f"query q() {{ {text} }}", branch="side")
+    return graph.proposals.create("side", into="main", title="Many")
+
+
+def test_summary_of_many_changes_reads_only_what_may_be_updated(tmp_path, rows_read):
+    proposal = many_changes(tmp_path / "g")
+    rows_read.clear()
+    counts = proposal.close().counts
+    assert counts == {
+        "node:Port": Counts(inserted=MANY // 2 + 1, updated=7, deleted=3),
+        "node:Hidden": Counts(deleted=1),
+    }
+    assert sum(rows_read) <= 2 * 9  # both states of the updated ones, and of one that is as before
+    opened = proposal.reopen()
+    listed = Counter((f"{c.kind}:{c.type}", str(c.op)) for c in opened.diff())
+    assert listed == {
+        ("node:Port", "insert"): MANY // 2 + 1,
+        ("node:Port", "update"): 7,
+        ("node:Port", "delete"): 3,
+        ("node:Hidden", "delete"): 1,
+    }
+    assert opened.preview().merge.counts == counts
+
+
+def test_many_changes_are_read_as_far_as_they_are_used(tmp_path, rows_read):
+    proposal = many_changes(tmp_path / "g")
+    rows_read.clear()
+    changes = proposal.diff(types=["Port"])
+    assert next(changes).id == "P00000"
+    assert sum(rows_read) <= 2 * ENTITY_BATCH
+    ids = [change.id for change in changes]
+    assert ids == sorted(ids, key=str.encode)
+    assert len(ids) == MANY // 2 + 1 + 7 + 3 - 1
 
 
 # --- branches -----------------------------------------------------------------------------------
@@ -306,3 +448,52 @@ def test_merged_and_closed_proposals_answer_after_their_branch_and_history_are_g
         assert shown.state == state
         assert shown.counts["node:Port"].inserted == inserted
     assert graph.verify().ok
+
+
+def test_open_proposal_answers_after_its_branch_was_deleted_and_cleaned_up(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA, actor=ADA)
+    graph.load({"Port": [{"code": "BGO", "depth": 1}]})
+    graph.branches.create("side")
+    graph.load({"Port": [{"code": "BGO", "depth": 2}]}, mode="merge", branch="side")
+    graph.proposals.create("side", into="main", title="Kept")
+    for depth in (3, 4, 5):
+        graph.load({"Port": [{"code": "BGO", "depth": depth}]}, mode="merge")
+    graph.branches.delete("side")
+    graph.cleanup(keep=1, confirm=True)
+    graph.optimize()
+    graph.cleanup(keep=1, confirm=True)
+    kept = og.open(graph.uri, actor=ADA).proposals.get(1)
+    assert kept.state == "open"
+    [change] = kept.diff()
+    depths = [image.properties["depth"] for image in (change.before, change.after)]
+    assert (change.id, depths) == ("BGO", [1, 2])
+    assert kept.close().counts["node:Port"].updated == 1
+    with pytest.raises(NotFound, match="were deleted with branch 'side'"):
+        list(kept.diff())
+    assert graph.verify().ok
+
+
+def test_archive_with_history_has_the_proposals(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g", None)
+    found = graph.proposals.get(1)
+    found.comment("deep", on=("Port", "BGO", "depth"))
+    found.review("approve")
+    found.close("later")
+    graph.branches.create("other")
+    graph.load({"Port": [{"code": "X"}]}, branch="other")
+    graph.proposals.create("other", into="main", title="Other").merge()
+    found.reopen()
+    graph.export_archive(tmp_path / "archive", history=True)
+    og.import_archive(tmp_path / "archive", tmp_path / "copy")
+    copy = og.open(tmp_path / "copy", actor=ADA)
+    assert copy.proposals.events().to_json() == graph.proposals.events().to_json()
+    for number in (1, 2):
+        one, other = (g.proposals.get(number).to_json() for g in (copy, graph))
+        assert one == other
+    [change] = copy.proposals.get(1).diff(types=["Port"])
+    assert change.id == "BGO"
+    copy.proposals.get(1).merge()
+    copy.branches.create("more")
+    copy.load({"Port": [{"code": "Y"}]}, branch="more")
+    assert copy.proposals.create("more", into="main", title="More").number == 3
+    assert copy.verify().ok

@@ -1,13 +1,24 @@
-"""Proposals from their creation to the merge: embedded, over HTTP and by the command line."""
+"""Proposals from their creation to the merge: embedded, over HTTP and by the command line.
+
+`LANE_CASES=all`, as `make soak` sets it, adds a server of one process to that of three.
+"""
+
+import os
 
 import pytest
 
 from tests.support.proposal_lanes import ADA, BOB, EVE, Refused, proposal_lane
 
+LANES = [
+    "embedded",
+    "http-3",
+    "cli",
+    *(["http-1"] if os.environ.get("LANE_CASES") == "all" else []),
+]
 PROTECTED = [{"branches": ["main"], "require": {"approvals": 1}}]
 
 
-@pytest.fixture(scope="module", params=["embedded", "http-1", "cli"])
+@pytest.fixture(scope="module", params=LANES)
 def lane(request, tmp_path_factory):
     with proposal_lane(request.param, tmp_path_factory.mktemp(request.param)) as found:
         yield found
@@ -196,6 +207,20 @@ def test_events_are_a_feed_in_order(actors):
     two = ada.call("events", None, limit=2)
     assert ([e["event"] for e in two["events"]], two["caught_up"]) == ([1, 2], False)
     assert code_of(lambda: ada.call("events", "no cursor")) == "cursor_invalid"
+
+
+def test_every_event_says_whether_a_server_identified_its_actor(lane, actors):
+    number, bob = proposed(actors), actors(BOB)
+    bob.call("comment", number, "hello")
+    bob.call("review", number, "approve")
+    actors(ADA).call("merge", number)
+    is_served = lane.name.startswith("http")
+    shown = bob.call("show", number)
+    marks = [one["verified"] for one in (*shown["comments"], *shown["reviews"])]
+    assert [*marks, shown["author_verified"]] == [is_served] * 3
+    events = bob.call("events")["events"]
+    assert [event["verified"] for event in events] == [is_served] * len(events)
+    assert len(events) == 5
 
 
 # --- refusals -----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """No method changes a protected branch without a satisfied proposal, however it is protected."""
 
+import inspect
 import json
 import logging
 import shutil
@@ -9,6 +10,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import OmniError
+from omnigraph.graph.proposal_protocol import Proposal
+from omnigraph.graph.proposals import Proposals, Protection
 from omnigraph.service import cluster
 from tests.behaviour.test_policy_gate import CALLS
 from tests.support.clusters import PEOPLE_NEXT, write_cluster
@@ -148,6 +151,38 @@ def test_every_method_that_writes_is_in_the_table():
         if any(action in WRITING for action, _, _ in needed)
     }
     assert {name.partition(",")[0] for name in WRITES} == writing
+
+
+def test_proposals_reach_a_branch_by_their_merge_only():
+    """A new method must be tried on protected branches, as those of the table, or be known here."""
+    reading = {"diff", "preview", "refresh", "to_json", "run_checks"}
+    conversation = {"comment", "resolve", "review", "edit", "close", "reopen"}
+    methods = {
+        name
+        for name, member in inspect.getmembers(Proposal)
+        if not name.startswith("_") and callable(member)
+    }
+    assert methods == reading | conversation | {"merge"}
+    listing = {"create", "get", "list", "page", "events", "branches"}
+    assert {n for n, _ in inspect.getmembers(Proposals) if not n.startswith("_")} == listing
+    rules = {"rules", "policy_rules", "set", "clear", "to_json"}
+    assert {n for n, _ in inspect.getmembers(Protection) if not n.startswith("_")} == rules
+
+
+def test_conversation_does_not_change_a_protected_branch(template, tmp_path):
+    path = copy_of(template, tmp_path, stored=True)
+    before = state_of(path)
+    found = og.open(path, actor="act-bo").proposals.get(1)
+    thread = found.comment("one", on=("Person", "new"))
+    found.resolve(thread)
+    found.review("approve")
+    found.run_checks()
+    found.preview()
+    found.edit(title="Other")
+    found.close()
+    found.reopen()
+    assert len(list(found.diff())) == 1
+    assert state_of(path) == before
 
 
 ORIGINS = {  # the policy file, whether that protects, whether the graph does

@@ -84,6 +84,51 @@ def test_proposal_as_text(folder):
     assert events[-1] == f"cursor: {len(events) - 1}"
 
 
+def test_dry_run_shows_what_a_schema_change_does_to_the_data(folder):
+    (folder / "new.pg").write_text("node Port { code: String @key  name: String? }\n")
+    run(folder, "branch", "create", "schema", "--from", "side")
+    run(folder, "schema", "apply", "--schema", str(folder / "new.pg"), "--branch", "schema")
+    run(folder, "proposal", "create", "schema", "--into", "side", "-t", "Names")
+    shown = run(folder, "proposal", "merge", "1", "--dry-run").splitlines()
+    assert shown[-2:] == [
+        "schema: add property node Port.name: String?: 1 entity gets null",
+        "schema: drop property node Port.depth (soft): 1 value is dropped",
+    ]
+    facts = json.loads(run(folder, "proposal", "merge", "1", "--dry-run", "--json"))
+    assert (facts["dry_run"], facts["outcome"]) == (True, "fast_forward")
+    assert [(one["kind"], one["affected"]) for one in facts["schema"]["steps"]] == [
+        ("add_property", 1),
+        ("drop_property", 1),
+    ]
+
+
+def test_what_has_no_effect_is_said(folder):
+    words = ("create", "side", "-t", "Bergen", "--reviewer", "act-bo")
+    run(folder, "proposal", *words)
+    assert "reviewers: act-bo" in run(folder, "proposal", "show", "1").splitlines()
+    store = ("--store", str(folder / "g"), "--quiet")
+    anonymous = omnigraph("proposal", "review", "1", "approve", *store)
+    assert anonymous.out == "unknown: approve\n"
+    assert anonymous.err == "warning: a review without an actor does not count; pass --as ACTOR\n"
+    assert omnigraph("proposal", "review", "1", "comment", "-b", "hm", *store).err == ""
+    nothing = omnigraph("check", *store)
+    assert nothing.out == "0 checks, 0 failed\n"
+    assert nothing.err.startswith("warning: nothing was checked: pass --checks FOLDER")
+    assert run(folder, "proposal", "check", "1").startswith("nothing was checked: pass --checks")
+
+
+def test_junit_report_is_xml_whatever_the_graph_has(folder):
+    odd = "a\x01b\ufffe<&>\U0001f6a2"
+    graph = og.open(folder / "g", actor="act-ada")
+    graph.load({"Port": [{"code": odd, "depth": 200}]})
+    report = folder / "report.xml"
+    words = ("check", "--checks", str(folder / "checks.gq"), "--junit", str(report))
+    run(folder, *words, code=1)
+    [failure] = ElementTree.parse(report).getroot().iter("failure")
+    assert failure.text is not None
+    assert "<&>\U0001f6a2" in failure.text
+
+
 def test_check_writes_a_junit_report(folder):
     report = folder / "report.xml"
     words = ("check", "--checks", str(folder / "checks.gq"), "--junit", str(report))
@@ -120,7 +165,7 @@ def test_protection_as_text(folder):
     assert "branch_protected" in refused
     assert "proposal create" in refused
     assert run(folder, "protection", "clear") == "no branch is protected\n"
-    assert "protection_invalid" in run(folder, "protection", "set", code=1)
+    assert "no branch given: pass --branch" in run(folder, "protection", "set", code=2)
 
 
 def test_policy_is_validated_and_explained_with_its_protection(folder):

@@ -8,6 +8,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import OmniError
+from omnigraph.query.checks import QueryCheck, StateCheck
+from omnigraph.review import merging
 from tests.support.effort import EFFORT
 from tests.support.proposal_children import (
     ADA,
@@ -261,3 +263,100 @@ def test_review_during_the_merge_is_kept_as_after_the_merge(tmp_path):
         ("approve", False),
         ("request_changes", True),
     ]
+
+
+# --- checks that run while others write ---------------------------------------------------------
+
+NOTED = SCHEMA + "node Note { text: String @key }\n"
+TWO_CHECKS = (
+    CHECKS
+    + """
+query long_note() @check("notes are short") {
+  match { $n: Note  $n.text = "long" }
+  return { $n.id as id }
+}
+"""
+)
+
+
+def note(graph, text):
+    graph.mutate(f'query q() {{ insert Note {{ text: "{text}" }} }}')
+
+
+@pytest.fixture
+def checked(tmp_path, monkeypatch):
+    """Return a graph with a proposal, the checks that run, and what to do after each."""
+    (tmp_path / "checks.gq").write_text(TWO_CHECKS)
+    graph = og.init(tmp_path / "g", NOTED, actor=ADA)
+    add(graph, "OLD")
+    note(graph, "short")
+    graph.branches.create("side")
+    add(graph, "SIDE", "side")
+    graph.proposals.create("side", into="main", title="side")
+    ran, after, plain = [], [], merging.run_checks
+
+    def noting(engine, snapshot, checks, **options):
+        found = plain(engine, snapshot, checks, **options)
+        ran.extend(check.name for check in checks)
+        if after:
+            after.pop(0)()
+        return found
+
+    monkeypatch.setattr(merging, "run_checks", noting)
+    return opened(graph.uri), ran, after
+
+
+def test_verdict_stands_unless_a_commit_touched_what_the_check_read(checked):
+    graph, ran, after = checked
+    after[:] = [lambda: None, lambda: add(opened(graph.uri), "NEW")]
+    merged = graph.proposals.get(1).merge().commit
+    assert ran == ["too_deep", "long_note", "too_deep"]
+    assert ports(opened(graph.uri)) == ["NEW", "OLD", "SIDE"]
+    runs = opened(graph.uri).proposals.get(1).checks
+    assert [(run.name, run.commit) for run in runs] == [
+        ("too_deep", merged.id),
+        ("long_note", merged.id),
+    ]
+
+
+def test_type_that_only_a_check_reads_is_checked_again_when_it_moves(checked):
+    graph, ran, after = checked
+    after[:] = [lambda: None, lambda: note(opened(graph.uri), "long")]
+    assert code_of(graph.proposals.get(1).merge) == "checks_failed"
+    assert ran == ["too_deep", "long_note", "long_note"]
+    assert ports(opened(graph.uri)) == ["OLD"]
+
+
+def test_merge_keeps_the_turn_after_two_re_runs(checked):
+    graph, ran, after = checked
+
+    def disturb(number):
+        return [lambda: add(opened(graph.uri), f"NEW{number}"), lambda: None]
+
+    after[:] = [*disturb(0), disturb(1)[0], disturb(2)[0]]
+    graph.proposals.get(1).merge()
+    assert ran == ["too_deep", "long_note", "too_deep", "too_deep", "too_deep"]
+    assert ports(opened(graph.uri)) == ["NEW0", "NEW1", "NEW2", "OLD", "SIDE"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+def test_checks_that_take_too_long_in_the_turn_change_nothing(checked, monkeypatch, seconds):
+    graph, ran, after = checked
+    monkeypatch.setattr(merging, "CHECK_TIMEOUT_SECONDS", seconds)
+    slow = "match { $a: Port $b: Port $c: Port $a.depth + $b.depth > $c.depth + 900 }"
+    checks = [StateCheck("slow", QueryCheck(f"query slow() {{ {slow} return {{ $c.id as i }} }}"))]
+    graph.load({"Port": [{"code": f"C{n}", "depth": n} for n in range(99)]}, branch="side")
+    after[:] = [
+        lambda: add(opened(graph.uri), "NEW0"),
+        lambda: add(opened(graph.uri), "NEW1"),
+        lambda: add(opened(graph.uri), "NEW2"),
+    ]
+    before = graph.proposals.events().cursor
+    assert code_of(graph.with_checks(checks).proposals.get(1).merge) == "check_contention"
+    assert ran == ["slow"] * 3
+    fresh = opened(graph.uri)
+    assert ports(fresh) == ["NEW0", "NEW1", "NEW2", "OLD"]
+    assert fresh.proposals.get(1).state == "open"
+    assert fresh.proposals.events().cursor == before
+    assert fresh.verify().ok
+    add(fresh, "AFTER")  # the turn was given back

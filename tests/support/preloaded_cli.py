@@ -82,7 +82,8 @@ class Warm:
 
     def __init__(self) -> None:
         self._free = Lock()
-        self._socket, theirs = socket.socketpair()
+        # A stream would split the messages of long command lines.
+        self._socket, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.preloaded_cli", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],

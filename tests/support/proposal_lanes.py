@@ -165,7 +165,10 @@ class Program:
         )
         if ran.code not in ok or (not ran.out and ran.err):
             raise _refused(ran.out, ran.err)
-        return json.loads(ran.out) if ran.out.strip() else None
+        facts = json.loads(ran.out) if ran.out.strip() else None
+        if isinstance(facts, dict) and "error" in facts:
+            raise _refused(ran.out, "")
+        return facts
 
     def _branch(self, name: str, from_: str = "main") -> None:
         self._run("branch", "create", name, "--from", from_)

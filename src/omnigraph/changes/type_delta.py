@@ -60,6 +60,24 @@ def compare_type(
     yield from _compare(old, new, _differing(old, new, steps), after)
 
 
+def count_changes(
+    old: DatasetView | None, new: DatasetView | None, steps: VersionHistory | None = None
+) -> tuple[int, int, int]:
+    """Return how many entities of a type were inserted, updated and deleted between two states.
+
+    Only entities that are in both states, in rows that may differ, are read.
+    """
+    if old is not None and new is not None and old.entry.state == new.entry.state:
+        return 0, 0, 0
+    before, after = _differing(old, new, steps)
+    kept_before = pc.is_in(before["id"], value_set=after["id"].combine_chunks())
+    kept_after = pc.is_in(after["id"], value_set=before["id"].combine_chunks())
+    in_both = (before.filter(kept_before), after.filter(kept_after))
+    updated = sum(delta.after.num_rows for delta in _compare(old, new, in_both, None))
+    deleted = before.num_rows - in_both[0].num_rows
+    return after.num_rows - in_both[1].num_rows, updated, deleted
+
+
 _RowLocations: TypeAlias = tuple[pa.Table, pa.Table]
 """Ids and addresses of rows on both sides."""
 

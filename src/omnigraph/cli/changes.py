@@ -166,12 +166,24 @@ def _read_resolution(_: click.Context, __: click.Parameter, text: str | None) ->
         raise InvalidInput(message, code="decisions_invalid") from error
 
 
-def print_merge_result(result: MergeResult, verb: str, *, dry_run: bool) -> None:
-    """Print the result of a merge or dry run; exit with code 1 if a dry run has conflicts."""
+def print_merge_result(
+    result: MergeResult,
+    verb: str,
+    *,
+    dry_run: bool,
+    lines: Sequence[str] = (),
+    **facts: object,
+) -> None:
+    """Print the result of a merge or dry run; exit with code 1 if a dry run has conflicts.
+
+    `lines` follow as text, `facts` are further members as JSON.
+    """
     if json_requested():
-        print_json(result.to_json() | ({"dry_run": True} if dry_run else {}))
+        print_json(result.to_json() | ({"dry_run": True} if dry_run else {}) | facts)
     else:
         _print_summary(result, verb, dry_run=dry_run)
+        for line in lines:
+            click.echo(line)
     if result.branch_delete_error is not None:
         click.echo(f"warning: {result.source} was kept: {result.branch_delete_error}", err=True)
     if result.conflicts:

@@ -12,6 +12,9 @@ import click
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 
+NO_CHECKS = "nothing was checked: pass --checks FOLDER with queries that have `@check`"
+"""What to do where there are no checks."""
+
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 

@@ -231,7 +231,14 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         return Graph(replace(self._context, gate=gate, verified=True))
 
     def with_checks(self, checks: Sequence[StateCheck]) -> Graph:
-        """Return the same graph with checks, which run before a proposal is merged."""
+        """Return the same graph with checks, which run before a proposal is merged.
+
+        `og.read_checks(folder)` reads them from files.
+        """
+        given: Sequence[object] = checks
+        if not all(isinstance(one, StateCheck) for one in given):
+            message = "checks are what `og.read_checks(folder)` returns"
+            raise InvalidInput(message, code="check_invalid")
         return Graph(replace(self._context, checks=tuple(checks)))
 
     def with_policy(self, policy: Policy) -> Graph:

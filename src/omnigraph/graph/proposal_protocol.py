@@ -12,6 +12,7 @@ from omnigraph.changes.difference import Difference
 from omnigraph.changes.model import Change, ChangeFilter, parse_change_filter
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.proposal_log import ProposalState
+from omnigraph.errors import InvalidInput
 from omnigraph.graph.listings import CheckRuns, ProposalList
 from omnigraph.graph.part import BranchContext, GraphPart
 from omnigraph.merge.model import MergeResult
@@ -39,7 +40,8 @@ class ProposalPreview:
 
     merge: MergeResult
     schema: Mapping[str, Any] | None = None
-    """The migration plan, as `schema.plan` describes it; None if the schema does not change."""
+    """The migration plan, as `schema.plan` describes it, with the `effect` of each step on the data
+    of the target; None if the schema does not change."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
@@ -48,6 +50,15 @@ class ProposalPreview:
 
     def _repr_html_(self) -> str:
         return preview_html(self.to_json())
+
+
+def _comment_id(comment: int | Comment) -> int:
+    """Return the ID of a comment that is given, or given by its ID."""
+    given: object = comment.id if isinstance(comment, Comment) else comment
+    if not isinstance(given, int):
+        message = f"a comment is given by its ID, a whole number, not {given!r:.40}"
+        raise InvalidInput(message, code="proposal_invalid", problems=[message])
+    return given
 
 
 class ProposalsApi(GraphPart[_ContextT, _StateT]):
@@ -68,6 +79,10 @@ class ProposalsApi(GraphPart[_ContextT, _StateT]):
 
     def get(self, number: int) -> Proposal:
         """Return a proposal as it is now."""
+        given: object = number
+        if not isinstance(given, int):
+            message = f"the number of a proposal is a whole number, not {given!r:.40}"
+            raise InvalidInput(message, code="proposal_invalid", problems=[message])
         return self._bound(self._get(number))
 
     def list(
@@ -83,6 +98,8 @@ class ProposalsApi(GraphPart[_ContextT, _StateT]):
 
         `state` is `open`, `merged`, `closed` or `all`. Without a `limit` all are returned.
         """
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"a limit cannot be negative: {limit}", code="limit_invalid")
         found = ProposalList()
         scope = ProposalFilter(state=state, author=author, reviewer=reviewer, target=target)
         token = None
@@ -312,17 +329,19 @@ class Proposal:
         """Return what merging it would do: counts, conflicts, violations, schema steps."""
         return self._api._preview(self.number)
 
-    def comment(self, body: str, *, on: object = None, thread: int | None = None) -> Comment:
+    def comment(
+        self, body: str, *, on: object = None, thread: int | Comment | None = None
+    ) -> Comment:
         """Comment on it; `on` is `(type, id, property)`, of which the last may be left out.
 
-        With `thread`, the ID of a comment, it is a reply in its thread.
+        With `thread`, a comment or its ID, it is a reply in its thread.
         """
-        id_ = self._api._comment(self.number, body, on, thread)
-        return self._comment(id_)
+        first = None if thread is None else _comment_id(thread)
+        return self._comment(self._api._comment(self.number, body, on, first))
 
     def resolve(self, comment: int | Comment, *, resolved: bool = True) -> Comment:
         """Resolve the thread of a comment, or with `resolved=False` open it again."""
-        id_ = comment.id if isinstance(comment, Comment) else comment
+        id_ = _comment_id(comment)
         return self._comment(self._api._resolve(self.number, id_, resolved=resolved))
 
     def review(self, verdict: str, body: str = "", *, commit: str | None = None) -> Review:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from omnigraph.catalog import plan_migration
 from omnigraph.changes.diff import diff
 from omnigraph.changes.model import Change, ChangeFilter, check_filter_types
 from omnigraph.commit.branches import delete_branch
 from omnigraph.commit.model import Snapshot
 from omnigraph.commit.proposal_log import ProposalRecord
 from omnigraph.commit.protection_store import read_protection, write_protection
-from omnigraph.commit.snapshot import SnapshotRef, apply_scope
+from omnigraph.commit.snapshot import SnapshotRef, apply_scope, head_snapshot
 from omnigraph.errors import OmniError
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.proposal_protocol import (
@@ -44,6 +43,7 @@ from omnigraph.review.proposals import (
     resolve_comment,
     source_head,
 )
+from omnigraph.review.schema_changes import SchemaReview
 from omnigraph.review.views import (
     EventPage,
     ProposalFilter,
@@ -147,9 +147,9 @@ class Proposals(ProposalsApi[GraphContext, SnapshotRef]):
         request = self._context.preview_request("merge", CommitOptions(record.target, None))
         result = merge(manifest, request, source, MergeOptions(dry_run=True))
         base, head = self._shown_states(record)
-        plan = None
-        if base.head.schema_hash != head.head.schema_hash:
-            plan = plan_migration(base.schema, head.schema).to_json()
+        target = head_snapshot(manifest, record.target)
+        target = apply_scope(manifest, target, self._scope_of(record.target))
+        plan = SchemaReview(manifest, base, head, target).to_json()
         return ProposalPreview(merge=result, schema=plan)
 
     def _diff(self, number: int, scope: ChangeFilter) -> Iterator[Change]:

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
-from omnigraph.changes.diff import diff
-from omnigraph.changes.model import ChangeFilter, ChangeOp
+from omnigraph.changes.diff import pair_types
+from omnigraph.changes.type_delta import count_changes
+from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
@@ -272,7 +273,7 @@ def create_proposal(
         raise InvalidInput(message, code="proposal_same_branch", branch=source.branch)
     base, _ = divergence(manifest, source, target)
     if base == source.commit_id:
-        message = f"branch '{target.branch}' has everything that branch '{source.branch}' has"
+        message = f"nothing to merge: '{target.branch}' has everything that '{source.branch}' has"
         raise InvalidInput(message, code="proposal_empty", source=source.branch)
     record = ProposalRecord(
         number=0,
@@ -489,30 +490,52 @@ def proposal_states(manifest: Manifest, record: ProposalRecord) -> tuple[Snapsho
     """Return the base and the newest state of the source; of a merged one what was merged."""
     if record.is_open:
         _, newest = source_state(manifest, record)
+        newest = newest or _deleted_source(manifest, record)
         if newest is not None:
             with suppress(NotFound):
                 base, _ = divergence(manifest, newest, head_snapshot(manifest, record.target))
                 return snapshot_of_commit(manifest, base), newest
-    return (
-        snapshot_of_commit(manifest, record.base),
-        snapshot_of_commit(manifest, record.head),
-    )
+    try:
+        base_id, head_id = record.base, record.head
+        return snapshot_of_commit(manifest, base_id), snapshot_of_commit(manifest, head_id)
+    except NotFound as error:
+        message = (
+            f"the commits of proposal {record.number} were deleted with branch '{record.source}'; "
+            "its conversation and its summary are kept"
+        )
+        raise NotFound(message, code="commit_not_found", commit=record.head) from error
+
+
+def _deleted_source(manifest: Manifest, record: ProposalRecord) -> Snapshot | None:
+    """Return the last state of a source that was deleted, which is kept for open proposals."""
+    with suppress(NotFound):
+        state = manifest.lineage(record.source_lineage).state()
+        schema, source = manifest.schema(state.head.schema_hash, state)
+        return Snapshot(
+            branch=record.source,
+            lineage_id=record.source_lineage,
+            manifest_version=state.version,
+            head=state.head,
+            schema=schema,
+            schema_source=source,
+        )
+    return None
 
 
 def count_differences(manifest: Manifest, base: Snapshot, head: Snapshot) -> dict[str, Counts]:
     """Return how many entities differ between two states, by type."""
-    numbers: dict[str, dict[ChangeOp, int]] = {}
-    for change in diff(manifest, base, head, ChangeFilter()):
-        ops = numbers.setdefault(f"{change.kind}:{change.type}", {})
-        ops[change.op] = ops.get(change.op, 0) + 1
-    return {
-        key: Counts(
-            inserted=ops.get(ChangeOp.INSERT, 0),
-            updated=ops.get(ChangeOp.UPDATE, 0),
-            deleted=ops.get(ChangeOp.DELETE, 0),
+    steps, found = VersionHistory(manifest, (base, head)), dict[str, Counts]()
+    for before, after in pair_types(manifest, base, head):
+        side = after or before
+        assert side is not None, "a pair has at least one side"
+        inserted, updated, deleted = count_changes(before, after, steps)
+        known = found.get(side.type.entity, Counts())
+        found[side.type.entity] = Counts(
+            inserted=known.inserted + inserted,
+            updated=known.updated + updated,
+            deleted=known.deleted + deleted,
         )
-        for key, ops in numbers.items()
-    }
+    return {key: counts for key, counts in found.items() if counts != Counts()}
 
 
 # --- conversation -------------------------------------------------------------------------------

@@ -67,6 +67,6 @@ def _approvals(
     if stale:
         message += f"; {', '.join(sorted(stale))} approved an older state of the branch"
     if isinstance(rule.approvers, str) and rule.approvers not in (groups or {}):
-        message += f"; the policy in use has no group '{rule.approvers}': open the graph with it"
+        message += f"; the policy in use has no group '{rule.approvers}': use one that has it"
     satisfied = len(approving) >= rule.approvals
     return Requirement(rule="approvals", satisfied=satisfied, message=message)

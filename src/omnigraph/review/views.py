@@ -379,8 +379,8 @@ def read_events(
     """Return the events after a cursor, in the order they happened."""
     if not 1 <= limit <= 1000:
         raise InvalidInput(f"a page has 1 to 1000 events, not {limit}", code="limit_invalid")
-    if after is not None and not (after.isdigit() and len(after) < 20):
-        message = f"'{after[:40]}' is not a cursor of events"
+    if after is not None and not (str(after).isdigit() and len(str(after)) < 20):
+        message = f"'{after!s:.40}' is not a cursor of events"
         raise InvalidInput(message, code="cursor_invalid")
     position, total = int(after or 0), context.log.head().events
     if proposal is not None:

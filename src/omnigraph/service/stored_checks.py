@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from omnigraph.errors import InvalidInput
@@ -11,7 +12,7 @@ from omnigraph.query.checks import QueryCheck, StateCheck
 from omnigraph.service.stored_queries import StoredQueryFile, read_query_files
 
 
-def read_checks(path: Path) -> tuple[StateCheck, ...]:
+def read_checks(path: str | os.PathLike[str]) -> tuple[StateCheck, ...]:
     """Return the checks in a `.gq` file, or in the files of a folder.
 
     Raises:
@@ -19,7 +20,7 @@ def read_checks(path: Path) -> tuple[StateCheck, ...]:
         InvalidInput: two checks have one name, or the path does not exist.
     """
     checks: dict[str, StateCheck] = {}
-    for file in _files(path):
+    for file in _files(Path(path)):
         report = report_for_text(file.text, file.label, Code.QUERY_UNREADABLE)
         tree = read_named_queries(report)
         if report.errors:

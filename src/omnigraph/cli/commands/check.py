@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,8 +13,10 @@ from omnigraph.cli.files import replaced_file
 from omnigraph.cli.open_graph import GraphOpener, graph_command
 from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import show_progress
-from omnigraph.cli.stored_checks import checks_option, with_checks
+from omnigraph.cli.stored_checks import NO_CHECKS, checks_option, with_checks
 from omnigraph.query.checks import CheckResult
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @click.command()
@@ -38,6 +41,8 @@ def check(opens: GraphOpener, checks: Path | None, at: str, junit: Path | None) 
     lines = [line for result in results for line in _lines(result)]
     ended = f"{count_text(len(results), 'check')}, {len(failed)} failed"
     print_result(value, *lines, ended)
+    if not results:
+        click.echo(f"warning: {NO_CHECKS}", err=True)
     if failed:
         raise SystemExit(1)
 
@@ -69,4 +74,4 @@ def _write_junit(path: Path, results: Sequence[CheckResult]) -> None:
 
 
 def _xml_text(text: str) -> str:
-    return "".join(c if c in "\t\n\r" or ord(c) >= 32 else "\ufffd" for c in text)
+    return _NOT_IN_XML.sub("\ufffd", text)

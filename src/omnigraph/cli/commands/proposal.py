@@ -29,7 +29,7 @@ from omnigraph.cli.output import (
     stream_json,
 )
 from omnigraph.cli.progress import show_progress
-from omnigraph.cli.stored_checks import checks_option, with_checks
+from omnigraph.cli.stored_checks import NO_CHECKS, checks_option, with_checks
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.graph.proposal_protocol import Proposal
@@ -143,6 +143,8 @@ def _lines(found: Proposal) -> list[str]:
         click.style(f"proposal {found.number}: {found.title}", bold=True),
         f"{found.state}: {found.source} into {found.target}, by {found.author or 'unknown'}",
     ]
+    if found.reviewers:
+        lines.append(f"reviewers: {', '.join(found.reviewers)}")
     if details.source_state != "present":
         lines.append(f"the source branch was {details.source_state}")
     if found.description:
@@ -278,6 +280,9 @@ def review(
     text = _text(body, body_file) or ""
     made = graph.proposals.get(number).review(verdict, text, commit=commit)
     print_result(made.to_json(), review_line(made))
+    if made.actor is None and verdict != "comment":
+        message = "warning: a review without an actor does not count; pass --as ACTOR"
+        click.echo(message, err=True)
 
 
 @proposal.command()
@@ -291,7 +296,7 @@ def check(opens: GraphOpener, number: int, checks: Path | None) -> None:
         runs = graph.proposals.get(number).run_checks()
     value = {"checks": [run.to_json() for run in runs]}
     lines = [line for run in runs for line in _check_lines(run)]
-    print_result(value, *(lines or ["there are no checks"]))
+    print_result(value, *(lines or [NO_CHECKS]))
     if any(run.is_blocking for run in runs):
         raise SystemExit(1)
 
@@ -317,11 +322,14 @@ def merge(
     graph = with_checks(opens(), checks)
     found = graph.proposals.get(number)
     with show_progress("merging"):
-        if dry_run:
-            result = found.preview().merge
-        else:
+        if not dry_run:
             result = found.merge(resolve=resolve, delete_branch=delete_branch, message=message)
-    print_merge_result(result, "merged", dry_run=dry_run)
+            print_merge_result(result, "merged", dry_run=False)
+            return
+        preview = found.preview()
+    plan = preview.schema or {}
+    lines = [f"schema: {' '.join(_plain(text))}" for text in plan.get("descriptions", ())]
+    print_merge_result(preview.merge, "merged", dry_run=True, lines=lines, schema=preview.schema)
 
 
 @proposal.command()

@@ -48,6 +48,8 @@ def set_protection(
     if rules is not None:
         new = _read_rules(rules)
     else:
+        if not branches and not tags:
+            raise click.UsageError("no branch given: pass --branch, --tag or --rules FILE")
         listed: str | list[str] | None = group if not approvers else list(approvers)
         require = {
             "approvals": approvals,
