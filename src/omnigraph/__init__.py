@@ -12,6 +12,7 @@ from importlib import import_module
 
 _HOMES = {
     "AlreadyExists": "omnigraph.errors",
+    "AsyncGraph": "omnigraph.service.client",
     "Catalog": "omnigraph.catalog",
     "Category": "omnigraph.errors",
     "Change": "omnigraph.changes",
@@ -54,6 +55,7 @@ _HOMES = {
     "VersionReclaimed": "omnigraph.errors",
     "Violation": "omnigraph.write",
     "__version__": "omnigraph.version",
+    "aconnect": "omnigraph.service.client",
     "check": "omnigraph.plan",
     "compile_query": "omnigraph.plan",
     "connect": "omnigraph.service.client",

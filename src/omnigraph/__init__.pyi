@@ -46,6 +46,8 @@ from omnigraph.policy import PolicyInvalid as PolicyInvalid
 from omnigraph.query.limits import QueryLimit as QueryLimit
 from omnigraph.query.limits import set_query_memory as set_query_memory
 from omnigraph.query.result import Result as Result
+from omnigraph.service.client import AsyncGraph as AsyncGraph
+from omnigraph.service.client import aconnect as aconnect
 from omnigraph.service.client import connect as connect
 from omnigraph.service.stored_checks import read_checks as read_checks
 from omnigraph.version import __version__ as __version__

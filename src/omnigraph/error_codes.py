@@ -326,6 +326,7 @@ server_invalid | invalid | The address or answer of the server is invalid.
 server_unknown | unavailable | The server does not support the request.
 server_unreachable | unavailable | The server cannot be reached.
 remote_unsupported | invalid | The operation needs the graph itself; a remote graph lacks it.
+event_loop_blocked | invalid | A call would block the event loop; run it with `await graph.run(f)`.
 graph_ambiguous | invalid not_found | The server or configuration has several graphs; name one.
 config_invalid | invalid | The configuration file is invalid.
 credentials_exposed | invalid | Other users can read the credentials file.

@@ -18,6 +18,7 @@ GRAPHS = (
     "any",
     "stories",
     "operating",
+    "awaited",
 )
 
 

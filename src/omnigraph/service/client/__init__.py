@@ -9,13 +9,15 @@ from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.policy import PolicyDenied
+from omnigraph.service.client.async_graph import AsyncGraph
+from omnigraph.service.client.event_loop import EventLoopTransport
 from omnigraph.service.client.graph import RemoteGraph
 from omnigraph.service.client.resources import RemoteAddress
 from omnigraph.service.client.transport import RetryPolicy, Transport
 from omnigraph.service.operations import server as operations
 from omnigraph.service.wire import NoRequest
 
-__all__ = ["RemoteGraph", "RetryPolicy", "connect", "list_graphs"]
+__all__ = ["AsyncGraph", "RemoteGraph", "RetryPolicy", "aconnect", "connect", "list_graphs"]
 
 
 def connect(
@@ -30,13 +32,31 @@ def connect(
     `url` is the address of the server, or of a graph of it (`…/graphs/ID`, or as a gateway shows
     it). Without `graph` the server must have exactly one. `token` identifies the actor.
     """
-    base, named = _split(url)
-    if named is not None and graph is not None and named != graph:
-        message = f"the address names graph '{named}', not '{graph}'"
-        raise InvalidInput(message, code="graph_ambiguous")
-    transport = Transport(base, token, patience)
-    wanted = graph or named or _single_graph(transport)
-    return RemoteGraph(RemoteAddress(transport, wanted))
+    base, named = _address(url, graph)
+    return _bind(Transport(base, token, patience), named)
+
+
+async def aconnect(
+    url: str,
+    *,
+    token: str | None = None,
+    graph: str | None = None,
+    patience: RetryPolicy | None = None,
+    connections: int = 100,
+) -> AsyncGraph:
+    """Connect to a graph that a server serves, from a program with an event loop.
+
+    The arguments are those of `connect`. At most `connections` requests are sent at a time, by as
+    many threads; more wait.
+    """
+    base, named = _address(url, graph)
+    loop = EventLoopTransport(connections)
+    try:
+        transport = Transport(base, token, patience, loop)
+        return AsyncGraph(await loop.run(lambda: _bind(transport, named)), loop)
+    except BaseException:
+        await loop.aclose()
+        raise
 
 
 def list_graphs(
@@ -48,6 +68,19 @@ def list_graphs(
         return _graphs(transport)
     finally:
         transport.close()
+
+
+def _address(url: str, graph: str | None) -> tuple[str, str | None]:
+    """Return the address of a server, and the graph that is named with it."""
+    base, named = _split(url)
+    if named is not None and graph is not None and named != graph:
+        message = f"the address names graph '{named}', not '{graph}'"
+        raise InvalidInput(message, code="graph_ambiguous")
+    return base, graph or named
+
+
+def _bind(transport: Transport, graph: str | None) -> RemoteGraph:
+    return RemoteGraph(RemoteAddress(transport, graph or _single_graph(transport)))
 
 
 def _graphs(transport: Transport) -> list[dict[str, str]]:

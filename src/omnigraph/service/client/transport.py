@@ -54,10 +54,17 @@ class RemoteCall:
 class Transport:
     """Connections to one server, shared by everything that is bound to it."""
 
-    def __init__(self, base: str, token: str | None, patience: RetryPolicy | None = None) -> None:
+    def __init__(
+        self,
+        base: str,
+        token: str | None,
+        patience: RetryPolicy | None = None,
+        http: httpx.BaseTransport | None = None,
+    ) -> None:
         self.base = base.rstrip("/")
         self._policy = patience or RetryPolicy()
         self._client = httpx.Client(
+            transport=http,
             timeout=httpx.Timeout(self._policy.answer, connect=self._policy.connect),
             headers={
                 "User-Agent": f"omnigraph/{__version__}",
