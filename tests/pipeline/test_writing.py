@@ -13,6 +13,8 @@ import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.pipeline.connector.scratch import ScratchFiles
+from omnigraph.pipeline.errors import SparkFailed
+from omnigraph.policy import PolicyDenied
 from omnigraph.write import ValidationFailed
 from tests.support.frames import exported, rows_by_id
 from tests.support.typed_graph import PARTS, columns_of, fill
@@ -125,7 +127,7 @@ def test_failing_task_leaves_nothing(spark, ships, way):
     rows = spark.createDataFrame([(f"n{n}", n) for n in range(8)], "name string, tons long")
     frame = rows.repartition(4).mapInArrow(fail, "name string, tons long")
     before = ships.commits.list()
-    with pytest.raises(PySparkException, match="cannot go on"):
+    with pytest.raises((SparkFailed, PySparkException), match="cannot go on"):
         pipeline.write(frame, ships, "Ship") if way == "driver" else saved(frame, ships)
     assert ships.commits.list() == before
     # Tasks that were still running when the job was given up may put their rows down later.
@@ -234,3 +236,24 @@ def test_a_policy_decides_about_frames_that_name_it(spark, ships, tmp_path):
         reader.load(ships.uri)
     assert "tons" in reader.option("actor", "act-ada").load(ships.uri).columns
     assert reader.option("actor", "act-bo").load(ships.uri).columns == ["id", "name"]
+
+
+def test_a_policy_decides_which_types_a_frame_may_be_written_to(spark, ships, tmp_path):
+    ships.load({"Tows": [{"from": "Ada", "to": "Bee"}]})
+    file = tmp_path / "policy.yaml"
+    file.write_text(
+        POLICY.replace("actions: [read, change] }", "actions: [read, change], types: [Ship] }")
+    )
+    ada = og.open(ships.uri, policy=file).as_actor("act-ada")
+    frame = spark.createDataFrame([("Cat", 3), ("Ada", 7)], "name string, tons long")
+    ends = spark.createDataFrame([("Bee", "Ada")], "from string, to string")
+    head = ships.snapshot().commit_id
+    with pytest.raises(NotFound, match="unknown type 'Tows'"):
+        pipeline.write(ends, ada, "Tows")
+    with pytest.raises(PolicyDenied, match="policy does not let actor 'act-ada' change"):
+        pipeline.write(frame, ada, "Ship", mode="overwrite")
+    assert ships.snapshot().commit_id == head
+    made = pipeline.write(frame, ada, "Ship", mode="merge")
+    assert (made.actor, made.nodes) == ("act-ada", {"Ship": 2})
+    assert tons(ships) == {"Ada": 7, "Bee": 2, "Cat": 3}
+    assert len(exported(ships, "Tows")) == 1
