@@ -351,6 +351,7 @@ cluster_unreachable | unavailable | The Spark cluster does not answer.
 java_missing | unavailable | There is no suitable Java for Spark.
 java_failed | unavailable | The Java process of Spark failed.
 warmup_failed | unavailable | The Java archive that speeds up session starts was not written.
+too_many_keys | invalid | `df.write` has too many keys for one process; use `pipeline.write`.
 scratch_removed | contention | Rows of a job were removed before their commit; run the job again.
 columns_invalid | invalid | The columns to read or write are invalid.
 filter_invalid | invalid | A filter of the Spark data source is invalid.

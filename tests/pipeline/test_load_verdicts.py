@@ -1,4 +1,4 @@
-"""A load on Spark has the verdict, the words and the state of the same load in one process."""
+"""Every load on Spark has the verdict, the words and the state of the same load in one process."""
 
 import os
 import shutil
@@ -13,12 +13,21 @@ from tests.behaviour.change_cases import CASES
 from tests.behaviour.test_changes import Hashed, populate, without_new_ids
 from tests.support.changes import read_state, said
 from tests.support.embedding import MOCK
-from tests.support.surfaces import record
+from tests.support.spark_surfaces import WAYS, LoadedRows, violations
+from tests.support.surfaces import Inexpressible, columns_of, record
 
 pytestmark = pytest.mark.usefixtures("default_settings")
 EVERY = [case.name for case in CASES if "ndjson" in case.on]
 CHOSEN = EVERY if os.environ.get("PIPELINE_CASES") == "all" else EVERY[4::17]
 """Each takes a second or more, so the default suite runs some; `make soak` runs all."""
+
+FRAMES = [c.name for c in CASES if "columns" in c.on and len({step.type for step in c.steps}) == 1]
+CHOSEN_FRAMES = [
+    "a unique value stays with its entity",
+    "an edge needs both its nodes",
+    "a moved edge may make its new source full",
+]
+"""`make soak` runs all; see above."""
 
 BY_NAME = {case.name: case for case in CASES}
 
@@ -63,3 +72,40 @@ def verdict(graph, file, case, engine):
         return said(error)
     counts = {} if done.commit is None else dict(done.commit.counts)
     return done.nodes, done.edges, counts
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", FRAMES if CHOSEN == EVERY else CHOSEN_FRAMES)
+def test_frames_have_the_verdict_of_one_process_on_every_way(spark, template, tmp_path, name, way):
+    case = BY_NAME[name]
+    if way == "df.write" and "@embed" in case.schema:
+        return  # the provider of a graph is that of its process, and Spark commits in another one
+    graphs = {}
+    for engine in ("local", "spark"):
+        shutil.copytree(template(case.schema, Hashed(case.before)), tmp_path / engine)
+        graphs[engine] = og.open(tmp_path / engine, embedding=MOCK)
+    catalog, [type_name] = graphs["local"].snapshot().catalog, {step.type for step in case.steps}
+    try:
+        table = columns_of(catalog, type_name, case.steps, partial=case.partial)
+    except Inexpressible:
+        return
+    how = (case.mode, case.partial, type_name in catalog.edges)
+    rows = LoadedRows(spark, tmp_path / "rows", type_name, *how)
+    rows.write(table)
+    found, expected = None, []
+    try:
+        graphs["local"].load({type_name: rows.table()}, mode=case.mode, partial=case.partial)
+    except ValidationFailed as error:
+        expected = sorted(violation.message for violation in error.violations)
+    try:
+        found = violations(way, rows, graphs["spark"])
+    except Inexpressible:
+        return
+    if isinstance(found, str):
+        assert expected
+        assert [part for part in ("ValidationFailed", *expected) if part not in found] == []
+    else:
+        assert found == expected
+    states = {engine: without_new_ids(read_state(graph)) for engine, graph in graphs.items()}
+    assert states["spark"] == states["local"]
+    assert graphs["spark"].verify().ok

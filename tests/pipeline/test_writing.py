@@ -11,9 +11,17 @@ from pyspark.errors import PySparkException
 
 import omnigraph.graph as og
 from omnigraph import pipeline
+from omnigraph.commit.model import Counts
 from omnigraph.errors import InvalidInput, NotFound, OmniError
+from omnigraph.pipeline.connector.columns import arrow_schema
 from omnigraph.pipeline.connector.scratch import ScratchFiles
+from omnigraph.pipeline.connector.writer import GraphDataWriter, WriteTarget
+from omnigraph.pipeline.errors import SparkFailed
+from omnigraph.pipeline.load import local_commit
+from omnigraph.pipeline.load.fragment_scan import DatasetFragments
+from omnigraph.policy import PolicyDenied
 from omnigraph.write import ValidationFailed
+from omnigraph.write.load import parse_load_mode
 from tests.support.frames import exported, rows_by_id
 from tests.support.typed_graph import PARTS, columns_of, fill
 
@@ -21,6 +29,9 @@ SHIPS = """
 node Ship { name: String @key  tons: I64?  @range(tons, 0..100) }
 edge Tows: Ship -> Ship { since: Date? }
 """
+WIDE = "node Item { name: String @key  text: String?  code: String? @unique }"
+ROWS = "name string, text string, code string"
+NEW = {"name": "new", "text": "z", "code": "new"}
 
 
 @pytest.fixture
@@ -99,7 +110,7 @@ def test_rows_that_violate_rules_are_all_reported_and_none_is_loaded(spark, ship
         ships.load({"Ship": frame.toArrow()}, mode="append")
     assert rules == sorted((str(v.rule), v.id) for v in plain.value.violations)
     assert len(rules) == 3
-    with pytest.raises(PySparkException, match=r"ValidationFailed: .*Ada.*500.*-1"):
+    with pytest.raises(PySparkException, match=r"ValidationFailed: .*500.*-1.*Ada"):
         saved(frame, ships)
     assert ships.commits.list() == before
     assert left_behind(ships) == []
@@ -125,7 +136,7 @@ def test_failing_task_leaves_nothing(spark, ships, way):
     rows = spark.createDataFrame([(f"n{n}", n) for n in range(8)], "name string, tons long")
     frame = rows.repartition(4).mapInArrow(fail, "name string, tons long")
     before = ships.commits.list()
-    with pytest.raises(PySparkException, match="cannot go on"):
+    with pytest.raises((SparkFailed, PySparkException), match="cannot go on"):
         pipeline.write(frame, ships, "Ship") if way == "driver" else saved(frame, ships)
     assert ships.commits.list() == before
     # Tasks that were still running when the job was given up may put their rows down later.
@@ -234,3 +245,81 @@ def test_a_policy_decides_about_frames_that_name_it(spark, ships, tmp_path):
         reader.load(ships.uri)
     assert "tons" in reader.option("actor", "act-ada").load(ships.uri).columns
     assert reader.option("actor", "act-bo").load(ships.uri).columns == ["id", "name"]
+
+
+def test_a_policy_decides_which_types_a_frame_may_be_written_to(spark, ships, tmp_path):
+    ships.load({"Tows": [{"from": "Ada", "to": "Bee"}]})
+    file = tmp_path / "policy.yaml"
+    file.write_text(
+        POLICY.replace("actions: [read, change] }", "actions: [read, change], types: [Ship] }")
+    )
+    ada = og.open(ships.uri, policy=file).as_actor("act-ada")
+    frame = spark.createDataFrame([("Cat", 3), ("Ada", 7)], "name string, tons long")
+    ends = spark.createDataFrame([("Bee", "Ada")], "from string, to string")
+    head = ships.snapshot().commit_id
+    with pytest.raises(NotFound, match="unknown type 'Tows'"):
+        pipeline.write(ends, ada, "Tows")
+    with pytest.raises(PolicyDenied, match="policy does not let actor 'act-ada' change"):
+        pipeline.write(frame, ada, "Ship", mode="overwrite")
+    assert ships.snapshot().commit_id == head
+    made = pipeline.write(frame, ada, "Ship", mode="merge")
+    assert (made.actor, made.nodes) == ("act-ada", {"Ship": 2})
+    assert tons(ships) == {"Ada": 7, "Bee": 2, "Cat": 3}
+    assert len(exported(ships, "Tows")) == 1
+
+
+def test_data_source_never_reads_wide_rows_and_names_the_other_way_for_many_keys(
+    spark, tmp_path, monkeypatch
+):
+    graph = og.init(tmp_path / "items", WIDE)
+    schema = arrow_schema(spark.createDataFrame([], ROWS).schema)
+    names = [f"i{number}" for number in range(8)]
+
+    def job(mode, text):
+        scratch = ScratchFiles.new(graph._manifest.location)
+        target = WriteTarget(type_name="Item", mode=parse_load_mode(mode))
+        writer = GraphDataWriter(scratch, target, spark.createDataFrame([], ROWS).schema)
+        rows = pa.record_batch([names, [text] * 8, names[::-1]], schema=schema)
+        return writer, [writer.write(iter([rows.slice(at, 4)])) for at in (0, 4)]
+
+    read = []
+    real = DatasetFragments.read
+    monkeypatch.setattr(
+        DatasetFragments, "read", lambda *given: read.append(tuple(given[1])) or real(*given)
+    )
+    writer, messages = job("append", "x")
+    writer.commit(messages)
+    assert set(read) == {("id", "name", "code")}
+    writer, messages = job("merge", "y")
+    other = og.open(graph.uri)
+    monkeypatch.setattr(
+        local_commit.LocalCommit, "prepared", _beside(lambda: other.load({"Item": [NEW]}))
+    )
+    writer.commit(messages)
+    commit = graph.commits.list()[0]
+    assert dict(commit.counts) == {"node:Item": Counts(updated=8)}
+    texts = {name: item["text"] for name, item in exported(graph, "Item").items()}
+    assert texts == {**dict.fromkeys(names, "y"), "new": "z"}
+    monkeypatch.setattr(local_commit, "MAX_KEY_BYTES", 64)
+    writer, messages = job("merge", "z")
+    files = set(Path(graph.uri).rglob("*.lance"))
+    with pytest.raises(InvalidInput, match=r"pipeline\.write\(df, graph") as refused:
+        writer.commit(messages)
+    assert refused.value.code == "too_many_keys"
+    assert graph.commits.list()[0].id == commit.id
+    assert len(files - set(Path(graph.uri).rglob("*.lance"))) == 2, "the staged fragments are gone"
+    assert left_behind(graph) == []
+    assert graph.verify().ok
+
+
+def _beside(write):
+    """Write once when the first attempt has prepared its commit."""
+    real, waiting = local_commit.LocalCommit.prepared, [write]
+
+    def prepared(*given):
+        made = real(*given)
+        while waiting:
+            waiting.pop()()
+        return made
+
+    return prepared

@@ -253,7 +253,7 @@ class Columns(_Named):
         """Load tables."""
         catalog = graph.snapshot(branch).catalog
         tables = {
-            name: _columns(catalog, name, puts, partial=wanted.partial)
+            name: columns_of(catalog, name, puts, partial=wanted.partial)
             for name, puts in _by_type(_puts(graph, wanted)).items()
         }
         return _load(graph, tables, wanted, branch)
@@ -267,7 +267,7 @@ def _load(graph: og.Graph, data: Any, wanted: Wanted, branch: str) -> Verdict:
     return Verdict(Counter(), commit=None if made.commit is None else made.commit.id)
 
 
-def _columns(catalog: Catalog, name: str, puts: Sequence[Put], *, partial: bool) -> pa.Table:
+def columns_of(catalog: Catalog, name: str, puts: Sequence[Put], *, partial: bool) -> pa.Table:
     """Return entities as a table with a column for each property any of them gives."""
     given = list(dict.fromkeys(column for put in puts for column in put.values))
     if not partial:

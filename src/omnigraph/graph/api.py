@@ -50,7 +50,7 @@ from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.notebook.display import ReportList
 from omnigraph.pipeline.api import Pipelines
 from omnigraph.policy import Policy, PolicyAction
-from omnigraph.policy.authorization import AccessRights, Authorizer
+from omnigraph.policy.authorization import Authorizer
 from omnigraph.query.analytics.run import GraphAnalysis
 from omnigraph.query.checks import CheckResult, StateCheck, run_checks
 from omnigraph.query.engine import Engine, QuerySettings
@@ -506,10 +506,12 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         self._context.gate.require_unrestricted("a job on Spark")
         return self._manifest
 
-    def _check_load(self, branch: str | None, from_: str | None) -> AccessRights:
-        """Allow a load before its rows are computed; return which types it may name."""
+    def _load_request(
+        self, branch: str | None, from_: str | None, message: str | None
+    ) -> WriteRequest:
+        """Allow a load of one type on Spark, before its rows are computed."""
         self._context.check_fork(branch, from_)
-        return self._context.write_request("load", CommitOptions(branch, None)).rights
+        return self._context.write_request("load", CommitOptions(branch, message))
 
     def _request(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Allow a job on Spark to write."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.commit.snapshot import SnapshotRef
-from omnigraph.embed.config import VectorsFrom
-from omnigraph.policy.authorization import AccessRights
 from omnigraph.query.engine import Engine
-from omnigraph.write.load import LoadResult
 from omnigraph.write.request import WriteRequest
 
 
@@ -36,22 +33,11 @@ class GraphHandle(Protocol):
     def _request(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Return what a write says about itself."""
 
-    def _check_load(self, branch: str | None, from_: str | None) -> AccessRights:
-        """Allow a load before its rows are computed; return which types it may name."""
+    def _load_request(
+        self, branch: str | None, from_: str | None, message: str | None
+    ) -> WriteRequest:
+        """Allow a load of one type on Spark, before its rows are computed."""
+        ...
 
     def snapshot(self, at: SnapshotRef | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
-
-    def load(  # noqa: PLR0913 - the options of a load
-        self,
-        data: Any,  # noqa: ANN401 - what Graph.load takes
-        *,
-        mode: str = ...,
-        branch: str | None = ...,
-        from_: str | None = ...,
-        message: str | None = ...,
-        partial: bool = ...,
-        vectors_from: VectorsFrom = ...,
-    ) -> LoadResult:
-        """Load data as one commit."""
-        ...

@@ -87,8 +87,15 @@ def resolve_changes(changes: ChangeSet, committed: CommittedState) -> dict[str, 
 
 
 def _resolve_type(change: TypeChange, committed: CommittedState) -> ResolvedChange:
+    batches = tuple(complete_rows(batch, change.shape, committed) for batch in change.batches)
+    return resolve_rows(change, batches, committed)
+
+
+def resolve_rows(
+    change: TypeChange, batches: tuple[pa.Table, ...], committed: CommittedState
+) -> ResolvedChange:
+    """Return the image of a type of which these are the rows, with at least their keys."""
     shape = change.shape
-    batches = tuple(complete_rows(batch, shape, committed) for batch in change.batches)
     all_rows = pa.concat_tables(batches) if batches else shape.no_rows()
     rows = all_rows if all(batch.fresh for batch in change.batches) else _last_by_id(all_rows)
     deleted = pa.array(change.deleted, pa.string())

@@ -145,7 +145,7 @@ def apply_alone(manifest: Manifest, change: PendingChange) -> Commit | None:
                 if change.inspect is not None:  # moved, it would be another state
                     lineage = manifest.lineage(snapshot.lineage_id)
                     return publish_with_retry(lineage, snapshot.branch, staged)
-                return _publish(manifest, staged, snapshot)
+                return publish_rebased(manifest, staged, snapshot)
             except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
                 if not (change.again() or _is_independent(manifest, staged, snapshot)):
                     raise
@@ -179,7 +179,7 @@ def _stage(
     return staged if change.inspect is None else change.inspect(staged, snapshot, holding=holding)
 
 
-def _publish(manifest: Manifest, staged: StagedCommit, snapshot: Snapshot) -> Commit:
+def publish_rebased(manifest: Manifest, staged: StagedCommit, snapshot: Snapshot) -> Commit:
     """Publish a staged commit on the newest state, to which it is moved if necessary."""
     lineage, moved = manifest.lineage(snapshot.lineage_id), staged
     while True:

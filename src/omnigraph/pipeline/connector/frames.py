@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import TypeAlias
@@ -14,17 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
-from omnigraph.commit.snapshot import SnapshotRef, apply_scope, resolve_snapshot
-from omnigraph.embed.config import VectorsFrom
-from omnigraph.errors import InvalidInput, OmniError
-from omnigraph.pipeline.connector.columns import arrow_schema
+from omnigraph.commit.snapshot import SnapshotRef, resolve_snapshot
+from omnigraph.embed.config import VectorsFrom, read_models
+from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.connector.data_source import FORMAT, STORAGE, register
 from omnigraph.pipeline.connector.filters import FilterCondition, apply_conditions
-from omnigraph.pipeline.connector.scratch import ScratchFiles
 from omnigraph.pipeline.connector.table_scan import manifest_at, pin_table
-from omnigraph.pipeline.connector.writer import stage_frame
 from omnigraph.pipeline.graph_handle import GraphHandle
-from omnigraph.query.entities import find_type
+from omnigraph.pipeline.load.entry_points import load_frame
 from omnigraph.storage import Location, locate
 from omnigraph.write.load import LoadOptions, LoadResult, parse_load_mode
 
@@ -72,36 +69,16 @@ def write(  # noqa: PLR0913 - the options of a load
     partial: bool = False,
     vectors_from: VectorsFrom = None,
 ) -> LoadResult:
-    """Load a data frame as one commit, or none of it; executors compute it once.
+    """Load a data frame as one commit, or none of it; executors compute, write and check it.
 
     Modes and the rest are those of `Graph.load`. Columns are `id`, for edges `from` and `to`, and
     properties, as `read` gives them.
     """
-    LoadOptions(
-        mode=parse_load_mode(mode), partial=partial
-    )  # refuses what cannot be before Spark starts
-    rights = graph._check_load(branch, from_)
-    if from_ is None:
-        snapshot = resolve_snapshot(
-            graph._manifest, branch or graph.branch_name, branch=graph.branch_name
-        )
-        find_type(apply_scope(graph._manifest, snapshot, rights.named), type_name)
-    scratch = ScratchFiles.new(graph._manifest.location)
-    try:
-        paths = [put.path for put in stage_frame(frame, scratch)]
-        rows = scratch.rows(paths, arrow_schema(frame.schema))
-        return graph.load(
-            {type_name: rows},
-            mode=mode,
-            branch=branch,
-            from_=from_,
-            message=message,
-            partial=partial,
-            vectors_from=vectors_from,
-        )
-    finally:
-        with suppress(OmniError):  # cleanup removes what is left
-            scratch.remove()
+    options = LoadOptions(mode=parse_load_mode(mode), partial=partial, from_=from_)
+    request = replace(
+        graph._load_request(branch, from_, message), vectors_from=read_models(vectors_from)
+    )
+    return load_frame(graph._manifest, request, type_name, frame, options)
 
 
 def _as_json(value: object) -> str | int | list[object]:

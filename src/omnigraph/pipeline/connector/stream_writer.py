@@ -4,7 +4,8 @@ The commit message names the stream and the batch. A batch that is delivered aga
 process died after it was published and before Spark recorded that, is recognised and skipped.
 
 Executors stage the rows of a batch beside the graph. A small batch is loaded from there by this
-process, a large one by workers, so that no batch has to fit the memory of one process.
+process, a large one by workers, so that no batch has to fit the memory of one process. Deletions
+count as rows: their ids are staged, too.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from omnigraph.pipeline.connector.table_scan import manifest_at
 from omnigraph.pipeline.connector.writer import stage_frame
 from omnigraph.pipeline.load.entry_points import load_frames, load_lines
 from omnigraph.pipeline.load.model import SparkLoadOptions, TypeFrame
+from omnigraph.pipeline.load.removals import ID_SCHEMA, StagedRemoval
 from omnigraph.pipeline.load.stage_tasks import LINE_COLUMN
 from omnigraph.query.entities import find_type
 from omnigraph.storage import Location
@@ -44,7 +46,7 @@ SMALL_BATCH_ROWS = 50_000
 """Up to this number of rows a batch is loaded faster by one process."""
 _BATCH = re.compile(r"batch (?P<number>\d+) of stream (?P<stream>\S+)")
 _ENTITY = ("kind", "type", "id")
-_WRITTEN_SCHEMA = "path string, rows long, gone string"
+_WRITTEN_SCHEMA = "path string, rows long, removed string"
 _LINES = pa.schema([(LINE_COLUMN, pa.string())])
 
 
@@ -118,19 +120,22 @@ class StreamBatchWriter:
         )
         rows = sum(row["rows"] for row in written)
         paths = [row["path"] for row in written if row["path"] is not None]
-        gone: dict[str, list[str]] = {}
-        for row in written:
-            for key, ids in json.loads(row["gone"]).items():
-                gone.setdefault(key, []).extend(ids)
-        if not (rows or gone):
+        source = head_snapshot(self.manifest, request.branch)
+        removals = [
+            replace(one, table_key=find_type(source, one.table_key).entity)
+            for one in _merged_removals(row["removed"] for row in written)
+        ]
+        number = rows + sum(one.rows for one in removals)
+        if not number:
             return
-        if gone or rows <= SMALL_BATCH_ROWS:
-            lines = scratch.rows(paths, _LINES)
-            replay_changes(self.manifest, request, ReplayedChanges(_batch_lines(lines), gone))
+        if number <= SMALL_BATCH_ROWS:
+            lines = _batch_lines(scratch.rows(paths, _LINES))
+            gone = {one.table_key: _ids(scratch, one) for one in removals}
+            replay_changes(self.manifest, request, ReplayedChanges(lines, gone))
             return
         spark = batch.sparkSession
         frame = scratch.frame(spark, paths, f"`{LINE_COLUMN}` string")
-        load_lines(self.manifest, request, frame, SparkLoadOptions(), spark)
+        load_lines(self.manifest, request, frame, SparkLoadOptions(), spark, removals)
 
 
 def last_batch(manifest: Manifest, branch: str, stream: str) -> int:
@@ -156,10 +161,10 @@ def _final_changes(batch: DataFrame) -> DataFrame:
 
 
 def _batch_writer(scratch: ScratchFiles) -> Any:  # noqa: ANN401 - what Spark runs on executors
-    """Return a function that writes entities as graph batch lines, and yields deleted ids."""
+    """Return a function that writes entities as graph batch lines, and the ids of deleted ones."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gone: dict[str, list[str]] = {}
+        deleted: dict[str, list[str]] = {}
         count = 0
 
         def lines() -> Iterator[pa.RecordBatch]:
@@ -169,15 +174,34 @@ def _batch_writer(scratch: ScratchFiles) -> Any:  # noqa: ANN401 - what Spark ru
                 texts = [_line(row) for row in rows if row["op"] != "delete"]
                 for row in rows:
                     if row["op"] == "delete":
-                        gone.setdefault(f"{row['kind']}:{row['type']}", []).append(row["id"])
+                        deleted.setdefault(f"{row['kind']}:{row['type']}", []).append(row["id"])
                 count += len(texts)
                 yield pa.record_batch([pa.array(texts, pa.string())], schema=_LINES)
 
         path = scratch.put(lines())
+        removed = {
+            key: [scratch.put([pa.record_batch([ids], schema=ID_SCHEMA)]), len(ids)]
+            for key, ids in deleted.items()
+        }
         facts = {"path": pa.array([path], pa.string()), "rows": pa.array([count], pa.int64())}
-        yield pa.record_batch({**facts, "gone": [json.dumps(gone)]})
+        yield pa.record_batch({**facts, "removed": [json.dumps(removed)]})
 
     return run
+
+
+def _merged_removals(written: Iterable[str]) -> list[StagedRemoval]:
+    """Return the ids that all tasks wrote, by type."""
+    found: dict[str, StagedRemoval] = {}
+    for text in written:
+        for key, (path, rows) in json.loads(text).items():
+            old = found.get(key, StagedRemoval(key))
+            found[key] = replace(old, rows=old.rows + rows, paths=(*old.paths, path))
+    return list(found.values())
+
+
+def _ids(scratch: ScratchFiles, removal: StagedRemoval) -> Iterator[str]:
+    for batch in scratch.rows(removal.paths, ID_SCHEMA):
+        yield from batch["id"].to_pylist()
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -1,14 +1,12 @@
-"""Write data frames into a graph: executors stage rows, one commit publishes them.
-
-The commit runs the ordinary loader over the rows of all tasks, so that checks and violations are
-the same as for any other load.
-"""
+"""Write `df.write` into a graph: executors stage the rows, one commit publishes them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,14 +15,29 @@ from pyspark.sql.types import StructType
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
+from omnigraph.commit.protection import check_publish
+from omnigraph.commit.snapshot import apply_scope
 from omnigraph.commit.torn_recovery import set_aside_torn_versions
 from omnigraph.embed.config import read_models
-from omnigraph.errors import InvalidInput, OmniError
-from omnigraph.pipeline.connector.columns import arrow_schema
+from omnigraph.errors import InvalidInput, OmniError, OutcomeUnknown
 from omnigraph.pipeline.connector.permission import SourcePermission
 from omnigraph.pipeline.connector.scratch import ScratchFiles
 from omnigraph.pipeline.connector.table_scan import manifest_at
-from omnigraph.write.load import LoadOptions, WriteMode, load, parse_load_mode
+from omnigraph.pipeline.load.entry_points import check_type_allowed
+from omnigraph.pipeline.load.local_commit import publish_staged_rows
+from omnigraph.pipeline.load.stage_tasks import FrameStager, find_shape
+from omnigraph.pipeline.load.staged_load import merge_results
+from omnigraph.pipeline.load.staging import StagingJob
+from omnigraph.pipeline.runs.recovery import remove_staged_files
+from omnigraph.query.entities import find_type
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.load import (
+    LoadOptions,
+    WriteMode,
+    find_start_snapshot,
+    fork_branch_if_missing,
+    parse_load_mode,
+)
 from omnigraph.write.request import WriteRequest, permit_for
 
 
@@ -85,43 +98,75 @@ class WriteTarget:
 
 @dataclass(frozen=True)
 class _TaskCommitMessage(WriterCommitMessage):
-    """The scratch file of a task."""
+    """What a task staged, as JSON."""
 
-    path: str | None
+    result: str
 
 
 class GraphDataWriter(DataSourceArrowWriter):
-    """Writes the rows of `df.write`; Spark commits in a process of its own."""
+    """Writes the rows of `df.write`: executors stage them, one process checks and publishes them.
+
+    That process has no session of Spark.
+    """
 
     def __init__(self, scratch: ScratchFiles, target: WriteTarget, schema: StructType) -> None:
-        target.options  # noqa: B018 - refuse what cannot be before any row is written
-        self.scratch = scratch
+        options, manifest = target.options, manifest_at(scratch.location)
+        request = target.request(manifest)
+        source, exists = find_start_snapshot(manifest, target.branch, target.from_)
+        if exists:
+            check_publish(source.branch, source.head, request.permit)
+        shown = apply_scope(manifest, source, request.rights.named)
+        found = find_type(shown, target.type_name)
+        check_type_allowed(found, request, CommittedState(manifest, source), options.mode)
         self.target = target
-        self.schema = schema
+        self.job = StagingJob(
+            location=scratch.location,
+            snapshot=shown,
+            mode=options.mode,
+            partial=options.partial,
+            folder=scratch.folder,
+            embedder=request.embedder,
+            vectors_from=request.vectors_from,
+        )
+        shape = find_shape(self.job, found.entity)
+        self.stager = FrameStager(self.job, shape, tuple(schema.names))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _TaskCommitMessage:
-        """Write the rows of a task to scratch files."""
-        return _TaskCommitMessage(self.scratch.put(iterator))
+        """Stage the rows of a task."""
+        return _TaskCommitMessage(json.dumps(self.stager.stage(iterator)))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Load the rows of all tasks as one commit."""
-        puts = [message for message in messages if isinstance(message, _TaskCommitMessage)]
-        paths = [put.path for put in puts if put.path is not None]
-        rows = self.scratch.rows(paths, arrow_schema(self.schema))
-        target = self.target
-        manifest = manifest_at(self.scratch.location)
+        """Check the rows of all tasks, and publish them as one commit."""
+        parts = [json.loads(m.result) for m in messages if isinstance(m, _TaskCommitMessage)]
+        results = [result for _, result in sorted(parts, key=lambda part: part[0])]
+        manifest = manifest_at(self.job.location)
         set_aside_torn_versions(manifest)
-        load(manifest, target.request(manifest), {target.type_name: rows}, target.options)
-        self._remove()
+        try:
+            self._publish(manifest, [self.stager.no_rows(), *results])
+        except OutcomeUnknown:
+            raise  # the commit may refer to the files
+        except OmniError:
+            with suppress(OmniError):
+                remove_staged_files(manifest, self.job.folder)
+            raise
+        finally:
+            self._remove()
+
+    def _publish(self, manifest: Manifest, results: list[dict[str, Any]]) -> None:
+        target, request = self.target, self.target.request(manifest)
+        source, exists = find_start_snapshot(manifest, target.branch, target.from_)
+        staged = merge_results(results, self.job.files)
+        with fork_branch_if_missing(manifest, request, source, exists=exists):
+            publish_staged_rows(manifest, request, self.job, staged)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the rows."""
+        """Remove the files of the job; cleanup removes fragments that no commit refers to."""
         self._remove()
 
     def _remove(self) -> None:
         # Cleanup removes what is left; the result is the same.
         with suppress(OmniError):
-            self.scratch.remove()
+            ScratchFiles(self.job.location, self.job.folder).remove()
 
 
 @dataclass(frozen=True, slots=True)

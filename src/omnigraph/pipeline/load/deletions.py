@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -46,7 +48,18 @@ def remove_rows(frame: DataFrame, rows: DatasetFragments) -> RemovedRows:
     def run(group: pa.Table) -> pa.Table:
         return _remove_from_fragment(rows, group["addr"], {})
 
-    return _collect_removed(_by_fragment(frame).applyInArrow(run, _REMOVED_SCHEMA))
+    removed = _by_fragment(frame).applyInArrow(run, _REMOVED_SCHEMA).collect()
+    return _collect_removed(row.asDict() for row in removed)
+
+
+def remove_addresses(addresses: npt.NDArray[np.int64], rows: DatasetFragments) -> RemovedRows:
+    """Take rows out of their fragments in this process."""
+    numbers = addresses >> 32
+    groups = (addresses[numbers == number] for number in np.unique(numbers))
+    made = (
+        _remove_from_fragment(rows, pa.chunked_array([group]), {}).to_pylist() for group in groups
+    )
+    return _collect_removed(row for [row] in made)
 
 
 def reject_rows(
@@ -71,7 +84,8 @@ def reject_rows(
         first = first_by_position(violations)
         return _remove_from_fragment(rows, group["addr"], rejected_by_type(first.values()))
 
-    return _collect_removed(_by_fragment(frame).applyInArrow(run, _REMOVED_SCHEMA))
+    removed = _by_fragment(frame).applyInArrow(run, _REMOVED_SCHEMA).collect()
+    return _collect_removed(row.asDict() for row in removed)
 
 
 def _by_fragment(frame: DataFrame) -> Any:  # noqa: ANN401 - a grouped frame
@@ -96,9 +110,9 @@ def _remove_from_fragment(
     )
 
 
-def _collect_removed(frame: DataFrame) -> RemovedRows:
+def _collect_removed(rows: Iterable[Mapping[str, Any]]) -> RemovedRows:
     taken = RemovedRows()
-    for row in frame.collect():
+    for row in rows:
         if row["remaining"] is None:
             taken.emptied.append(row["fragment"])
         else:

@@ -170,7 +170,7 @@ class VectorFill:
 
     def _written(self, found: DataFrame, model: str, texts: int) -> FilledVectors:
         """Write the vectors of each fragment as a file."""
-        column = _VectorColumnWriter(self.whole, self.target.old, self.filled.name)
+        column = VectorColumnWriter(self.whole, self.target.old, self.filled.name)
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, rows in groupby(_split_by_fragment(batches), key=lambda part: part[0]):
@@ -224,7 +224,7 @@ def _split_by_fragment(
 
 
 @dataclass(frozen=True)
-class _VectorColumnWriter:
+class VectorColumnWriter:
     """The vectors of a property on their way to files; it travels."""
 
     whole: DatasetFragments

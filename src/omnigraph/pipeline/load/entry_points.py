@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from omnigraph.catalog import AcceptedType
 from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.snapshot import apply_scope
 from omnigraph.pipeline.load.model import SparkLoadOptions, SparkLoadResult, TypeFrame
+from omnigraph.pipeline.load.removals import StagedRemoval
 from omnigraph.pipeline.load.spark_load import SparkLoad
 from omnigraph.pipeline.load.stage_tasks import (
     StagingResults,
@@ -18,8 +22,11 @@ from omnigraph.pipeline.load.stage_tasks import (
 )
 from omnigraph.pipeline.load.staging import StagingJob
 from omnigraph.pipeline.sources.splits import split_inputs
-from omnigraph.write.load import LoadOptions, LoadResult
-from omnigraph.write.request import WriteRequest
+from omnigraph.query.entities import find_type
+from omnigraph.write.change_set import ChangeSet, RowBatch, TypeChange, find_row_schema
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.load import LoadOptions, LoadResult, WriteMode, find_start_snapshot
+from omnigraph.write.request import WriteRequest, check_changes_allowed
 from omnigraph.write.row_builder import RowBuilder
 from omnigraph.write.spilling import SpillManager
 
@@ -53,15 +60,50 @@ def load_frames(
     return load.run(stage)
 
 
+def load_frame(
+    manifest: Manifest,
+    request: WriteRequest,
+    type_name: str,
+    frame: DataFrame,
+    options: LoadOptions,
+) -> LoadResult:
+    """Load rows of one type, which the actor may change, as one commit."""
+    source, _ = find_start_snapshot(manifest, request.branch, options.from_)
+    shown = apply_scope(manifest, source, request.rights.named)
+    found = find_type(shown, type_name)
+    check_type_allowed(found, request, CommittedState(manifest, source), options.mode)
+    spark_options = SparkLoadOptions(
+        mode=options.mode, partial=options.partial, from_=options.from_
+    )
+    inputs = [TypeFrame(found.entity, frame)]
+    outcome = load_frames(manifest, request, inputs, spark_options, frame.sparkSession)
+    return load_result(outcome, request, spark_options)
+
+
+def check_type_allowed(
+    type_: AcceptedType, request: WriteRequest, committed: CommittedState, mode: WriteMode
+) -> None:
+    """Raise PolicyDenied if the actor may not load rows of a type."""
+    shape = find_row_schema(committed.snapshot.schema, type_.kind, type_.name)
+    any_row = RowBatch(pa.table([pa.nulls(1, f.type) for f in shape.schema], schema=shape.schema))
+    change = TypeChange(shape, [any_row], replace=mode is WriteMode.OVERWRITE)
+    check_changes_allowed(ChangeSet({shape.table_key: change}), request, committed)
+
+
 def load_lines(
     manifest: Manifest,
     request: WriteRequest,
     frame: DataFrame,
     options: SparkLoadOptions,
     spark: SparkSession,
+    removals: Sequence[StagedRemoval] = (),
 ) -> SparkLoadResult:
-    """Load entities that a frame has as lines of a graph batch, as one commit."""
-    return SparkLoad(manifest, request, options, spark).run(lambda job: stage_lines(job, frame))
+    """Load entities that a frame has as lines of a graph batch, and delete others, as one commit.
+
+    `removals` are files with the ids of the deleted ones, which the caller removes.
+    """
+    load = SparkLoad(manifest, request, options, spark, removed=removals)
+    return load.run(lambda job: stage_lines(job, frame))
 
 
 def load_sources(

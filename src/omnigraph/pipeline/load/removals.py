@@ -34,9 +34,25 @@ from omnigraph.write.change_set import ChangeSet, RowSchema, find_row_schema
 from omnigraph.write.checks.edges import report_edge_counts
 from omnigraph.write.violations import MAX_LISTED, ViolationCollector, ViolationRule
 
-_IDS = pa.schema([("id", pa.string())])
+ID_SCHEMA = pa.schema([("id", pa.string())])
+"""The columns of files with the ids of deleted entities."""
 _ID = "id string"
 _WRITTEN = "path string, rows long, unknown long"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRemoval:
+    """Files with ids of a type: of entities to delete, or, with `missing`, of all there are."""
+
+    table_key: str
+    missing: bool = False
+    rows: int = 0
+    paths: Sequence[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        facts = {"table_key": self.table_key, "missing": self.missing, "rows": self.rows}
+        return {**facts, "paths": list(self.paths)}
 
 
 def stage_removals(job: StagingJob, inputs: Sequence[TypeFrame]) -> list[dict[str, Any]]:
@@ -55,14 +71,10 @@ def stage_removals(job: StagingJob, inputs: Sequence[TypeFrame]) -> list[dict[st
                 "it is unknown which entities are missing; correct them (`delete_missing`)"
             )
             raise InvalidInput(message, code="missing_unknown", type=given.table_key)
-        found.append(
-            {
-                "table_key": given.table_key,
-                "missing": given.deleted is None,
-                "rows": sum(row["rows"] for row in written),
-                "paths": [row["path"] for row in written if row["path"] is not None],
-            }
-        )
+        paths = [row["path"] for row in written if row["path"] is not None]
+        rows = sum(row["rows"] for row in written)
+        missing = given.deleted is None
+        found.append(StagedRemoval(given.table_key, missing, rows, paths).to_json())
     return found
 
 
@@ -109,7 +121,7 @@ def _id_writer(scratch: ScratchFiles) -> Callable[[Iterable[pa.RecordBatch]], An
                     counts["unknown"] += pc.sum(bad).as_py() or 0
                 kept = batch.select(["id"]).filter(known)
                 counts["rows"] += kept.num_rows
-                yield kept.cast(_IDS)
+                yield kept.cast(ID_SCHEMA)
 
         path = scratch.put(ids())
         yield pa.record_batch(

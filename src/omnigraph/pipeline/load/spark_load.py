@@ -17,7 +17,7 @@ from omnigraph.commit.footprint import Footprint
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.commit.protection import check_publish
-from omnigraph.commit.snapshot import head_snapshot, snapshot_of_staged
+from omnigraph.commit.snapshot import apply_scope, head_snapshot, snapshot_of_staged
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset
 from omnigraph.errors import (
     CleanupBegan,
@@ -38,6 +38,7 @@ from omnigraph.pipeline.load.model import (
 )
 from omnigraph.pipeline.load.removals import (
     RemovedEntities,
+    StagedRemoval,
     check_left_edges,
     removal_result,
     remove_entities,
@@ -76,6 +77,8 @@ class SparkLoad:
     seconds: dict[str, float] = field(default_factory=dict)
     removals: Sequence[TypeFrame] = ()
     """Inputs that also delete entities."""
+    removed: Sequence[StagedRemoval] = ()
+    """Entities to delete whose ids are staged already."""
     _bases: dict[str, RemovedEntities] = field(default_factory=dict)
 
     def run(self, stage: Callable[[StagingJob], StagingResults]) -> SparkLoadResult:
@@ -159,9 +162,11 @@ class SparkLoad:
             clear_rejects(job, VALUE_REJECTS)
             with self._timed("stage"):
                 removals = stage_removals(job, self.removals)
+                removals += [one.to_json() for one in self.removed]
                 self._bases.clear()
                 without = self._without_removed(job, removals).snapshot
-                results, files = stage(replace(job, snapshot=without))
+                shown = apply_scope(self.manifest, without, self.request.rights.named)
+                results, files = stage(replace(job, snapshot=shown))
                 results = [*results, removal_result(job, removals)]
             made = merge_results(
                 results, files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -103,18 +104,16 @@ def stage_inputs(job: StagingJob, inputs: Sequence[TypeFrame]) -> StagingResults
     """Stage the rows of frames on workers."""
     results = []
     for number, given in enumerate(inputs):
-        shape = _shape(job, given.table_key)
-        names = [name for name in given.frame.columns if name not in _METADATA_COLUMNS]
-        # A frame may have no partition at all; its columns are wrong all the same.
-        results.append(
-            stage_rows(job, _reader(shape, InputTable(names, [], given.text)), job.files)
-        )
-        stage = _partition(job, shape, given, number)
-        results += [result for _, result in _collected(given.frame.mapInArrow(stage, _RESULT))]
+        shape = find_shape(job, given.table_key)
+        stager = FrameStager(job, shape, tuple(given.frame.columns), given.text, number)
+        results.append(stager.no_rows())
+        staged = given.frame.mapInArrow(stager.run, _RESULT)
+        results += [result for _, result in _collected(staged)]
     return results, job.files
 
 
-def _shape(job: StagingJob, table_key: str) -> RowSchema:
+def find_shape(job: StagingJob, table_key: str) -> RowSchema:
+    """Return the type that the rows of a job are of."""
     kind, _, name = table_key.partition(":")
     schema = job.snapshot.schema
     if kind not in (TypeKind.NODE, TypeKind.EDGE) or schema.find(TypeKind(kind), name) is None:
@@ -129,33 +128,52 @@ def _reader(shape: RowSchema, table: InputTable) -> Callable[[RowBuilder, Progre
     return read
 
 
-def _partition(
-    job: StagingJob, shape: RowSchema, given: TypeFrame, number: int
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what stages one partition of a frame."""
-    columns, is_text = given.frame.columns, given.text
-    names = [name for name in columns if name not in _METADATA_COLUMNS]
+@dataclass(frozen=True)
+class FrameStager:
+    """Stages partitions of a frame of one type; it is sent to workers.
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    `number` is that of the frame among those of the job.
+    """
+
+    job: StagingJob
+    shape: RowSchema
+    columns: tuple[str, ...]
+    is_text: bool = False
+    number: int = 0
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for name in self.columns if name not in _METADATA_COLUMNS]
+
+    def no_rows(self) -> dict[str, Any]:
+        """Return the result of a frame without a partition: its columns may be invalid."""
+        table = InputTable(self._names, [], self.is_text)
+        return stage_rows(self.job, _reader(self.shape, table), self.job.files)
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stage a partition and yield its result."""
+        yield _result(*self.stage(batches))
+
+    def stage(self, batches: Iterable[pa.RecordBatch]) -> tuple[int, dict[str, Any]]:
+        """Stage a partition; return its number and its result."""
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        places = _PositionQueue(_UNKNOWN_POSITION + number * _PARTITIONS + partition)
-        rows = (places.record(batch).select(names) for batch in batches)
-        table = InputTable(names, rows, is_text, positions=places.take)
+        places = _PositionQueue(_UNKNOWN_POSITION + self.number * _PARTITIONS + partition)
+        rows = (places.record(batch).select(self._names) for batch in batches)
+        table = InputTable(self._names, rows, self.is_text, positions=places.take)
 
         def read(intake: RowBuilder, meter: ProgressMeter) -> None:
+            shape = self.shape
             _reader(shape, table)(intake, meter)
             intake.count_skipped(shape, len(places.faulty))
             for at, fault, cells in places.faulty:
-                record = to_record(shape, _by_target(cells, shape), text=is_text)
+                record = to_record(shape, _by_target(cells, shape), text=self.is_text)
                 intake.problem(
                     ViolationRule.VALUE, shape=shape, at=at, record=record, **_facts(fault, shape)
                 )
 
-        part = f"frame-{number}-{partition}"
-        yield _result(partition, stage_rows(job, read, job.files, part))
-
-    return run
+        part = f"frame-{self.number}-{partition}"
+        return partition, stage_rows(self.job, read, self.job.files, part)
 
 
 def _by_target(cells: Mapping[str, Any], shape: RowSchema) -> dict[str, Any]:

@@ -105,6 +105,17 @@ class StagedLoad:
     is_whole: bool = True
     files: Sequence[tuple[str, str]] = ()
 
+    def findings(self) -> ViolationCollector:
+        """Return all violations that workers found, to which others are added."""
+        findings = ViolationCollector()
+        for before in (self.read, self.checked):
+            for violation in before.listed:
+                findings.add(violation)
+            for rule, count in before.totals.items():
+                kept = sum(violation.rule is rule for violation in before.listed)
+                findings.count(rule, count - kept) if count > kept else None
+        return findings
+
 
 def read_staged(run: PipelineRun) -> StagedLoad | None:
     """Return what the finished stages of a run have staged; None before the first one."""

@@ -34,7 +34,7 @@ def rows_to_remove(pairs: DataFrame, old: DatasetFragments, new: DatasetFragment
     def run(group: pa.Table) -> pa.Table:
         ordered = group.sort_by("new")
         one, other = (ordered[name].to_numpy().astype(np.uint64) for name in ("addr", "new"))
-        same = _VersionPair.of(old, new).same(one, other)
+        same = VersionPair.of(old, new).same(one, other)
         gives_way = np.where(same, other, one).astype(np.int64)
         return pa.table({"addr": gives_way, "same": same})
 
@@ -43,15 +43,16 @@ def rows_to_remove(pairs: DataFrame, old: DatasetFragments, new: DatasetFragment
 
 
 @dataclass(frozen=True, slots=True)
-class _VersionPair:
-    """Two versions of one type."""
+class VersionPair:
+    """Two versions of one type, whose rows are compared a few columns at a time."""
 
     shape: RowSchema
     old: StagedView
     new: StagedView
 
     @classmethod
-    def of(cls, old: DatasetFragments, new: DatasetFragments) -> _VersionPair:
+    def of(cls, old: DatasetFragments, new: DatasetFragments) -> VersionPair:
+        """Open both versions."""
         return cls(new.shape, old.view(), new.view())
 
     def same(self, old: _AddressArray, new: _AddressArray) -> Mask:

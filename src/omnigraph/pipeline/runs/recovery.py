@@ -88,8 +88,13 @@ def find_intent(manifest: Manifest, run: PipelineRun) -> OperationIntent | None:
 
 def remove_unpublished_files(manifest: Manifest, run: PipelineRun) -> None:
     """Remove files of rows and vectors that are certainly not published."""
-    unpublished = _vector_files(run)
-    positions = [info.path for info in manifest.objects.list(f"{run.folder}/{POSITIONS}")]
+    remove_staged_files(manifest, run.folder, _vector_files(run))
+
+
+def remove_staged_files(manifest: Manifest, folder: str, others: Sequence[str] = ()) -> None:
+    """Remove files of rows that the files of positions in a folder name, and others."""
+    unpublished = list(others)
+    positions = [info.path for info in manifest.objects.list(f"{folder}/{POSITIONS}")]
     for path in positions:
         data = manifest.objects.get(path)
         if data is None:
