@@ -369,6 +369,7 @@ watermark_mismatch | invalid | An incremental source was read for other types or
 pipeline_target_unknown | invalid | The pipeline file has no target of that name.
 pipeline_not_applied | not_found | The cluster has no pipeline of that name.
 report_not_found | not_found | The pipeline run has no report yet.
+rejects_not_found | not_found | The rejected rows of the pipeline run are not stored in the graph.
 run_not_found | not_found | The pipeline run does not exist.
 selection_invalid | invalid | The selection names what the pipeline does not have, or leaves none.
 run_not_resumable | invalid | The pipeline run cannot be resumed from here; name its file.

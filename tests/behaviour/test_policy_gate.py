@@ -400,6 +400,7 @@ SPARK_CALLS = {
     "Pipelines.plan": (lambda g, folder: g.pipeline.plan(folder / "p.yaml"), ["read"]),
     "Pipelines.lineage": (lambda g, folder: g.pipeline.lineage(folder / "p.yaml"), ["read"]),
     "Pipelines.report": (lambda g, _: g.pipeline.report(), ["read"]),
+    "Pipelines.rejects": (lambda g, _: list(g.pipeline.rejects()), ["read"]),
     "Pipelines.page": (lambda g, _: g.pipeline.page(), ["read"]),
 }
 

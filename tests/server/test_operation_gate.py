@@ -47,6 +47,7 @@ VALUES = {
     "property": "photo",
     "entity": "node",
     "query_id": "none",
+    "run_id": "none",
     "number": "1",
     "comment_id": "2",
     "title": "Add Cy",

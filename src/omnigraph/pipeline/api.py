@@ -7,7 +7,7 @@ reported, without it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import omnigraph.pipeline as spark
@@ -21,6 +21,7 @@ from omnigraph.pipeline.config.spec import Pipeline, PipelineSource, StoredPipel
 from omnigraph.pipeline.graph_handle import GraphHandle
 from omnigraph.pipeline.runs.html_report import report_page
 from omnigraph.pipeline.runs.plan import PipelinePlan
+from omnigraph.pipeline.runs.rejected_rows import read_rejects
 from omnigraph.pipeline.runs.report import RunReport, read_report
 from omnigraph.pipeline.runs.run import PipelineRun, RunStore
 from omnigraph.pipeline.runs.start_snapshot import find_start_snapshot
@@ -170,6 +171,16 @@ class Pipelines:
     def report(self, run: str | None = None) -> RunReport:
         """Return the report of a run, by default of the newest one."""
         return read_report(self._manifest.objects, self._find(run))
+
+    def rejects(self, run: str | None = None) -> Iterator[dict[str, Any]]:
+        """Return the rejected rows of a run, by default of the newest one.
+
+        Each has the broken `rule`, a `message`, its `source` and the row itself. Rows in a folder
+        that the pipeline file names are not part of the graph.
+        """
+        record = self._find(run)
+        report = read_report(self._manifest.objects, record)
+        return read_rejects(self._manifest, f"{record.folder}/rejects", report)
 
     def page(self, run: str | None = None) -> str:
         """Return the report of a run as an HTML page."""

@@ -12,6 +12,7 @@ from omnigraph.service.operations import (
     explore,
     maintenance,
     mutations,
+    pipelines,
     proposals,
     queries,
     review,
@@ -41,6 +42,7 @@ OPERATIONS: tuple[AnyOperation, ...] = tuple(
         entity_history,
         explore,
         blobs,
+        pipelines,
         maintenance,
         running,
     )

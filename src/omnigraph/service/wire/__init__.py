@@ -8,7 +8,9 @@ from omnigraph.service.wire.changes import *  # noqa: F403 - all structs of the 
 from omnigraph.service.wire.errors import *  # noqa: F403
 from omnigraph.service.wire.explore import *  # noqa: F403
 from omnigraph.service.wire.extensions import *  # noqa: F403
+from omnigraph.service.wire.maintenance import *  # noqa: F403
 from omnigraph.service.wire.parameters import NoRequest as NoRequest
+from omnigraph.service.wire.pipelines import *  # noqa: F403
 from omnigraph.service.wire.proposals import *  # noqa: F403
 from omnigraph.service.wire.requests import *  # noqa: F403
 from omnigraph.service.wire.responses import *  # noqa: F403
