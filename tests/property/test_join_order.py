@@ -17,7 +17,8 @@ from omnigraph.catalog import Catalog, load_catalog
 from omnigraph.errors import OmniError
 from omnigraph.lang import QueryError, parse_queries, print_queries
 from omnigraph.lang import query_tree as qt
-from omnigraph.plan import compile_query, planner
+from omnigraph.plan import QueryPlan, ReadPlan, compile_query, planner
+from omnigraph.plan import operators as op
 from omnigraph.plan.statistics import (
     DegreeStatistics,
     GraphStatistics,
@@ -83,18 +84,36 @@ def problem_of(graph: og.Graph, text: str, read: Read, expected: Answer) -> str 
 
 
 def permutations(text: str, catalog: Catalog, random: Random) -> Iterator[str]:
-    """Yield a query with its clauses in the written order and in others that type-check."""
+    """Yield a query with its clauses in the written order and in others that mean the same.
+
+    A variable gets its type where it stands first, so that in another order it may have another.
+    """
     yield text
     [query] = parse_queries(text).queries
+    types = types_of(compile_query(catalog, text))
     for _ in range(ORDERS - 1):
         for _ in range(10):
             other = print_queries(qt.QueryTree((shuffled(query, random),)))
             try:
-                compile_query(catalog, other)
+                plan = compile_query(catalog, other)
             except QueryError:
                 continue
-            yield other
-            break
+            if types_of(plan) == types:
+                yield other
+                break
+
+
+def types_of(plan: QueryPlan) -> set[tuple[str, str]]:
+    """Return the named variables of a query with their types."""
+    assert isinstance(plan, ReadPlan), "only reads are permuted"
+    rows = (operator for _, operator in op.walk_operators(plan.root))
+    return {
+        (binding.name, binding.type_name)
+        for operator in rows
+        if not isinstance(operator, op.ResultOperator)
+        for binding in operator.variables.values()
+        if binding.is_named
+    }
 
 
 def shuffled(query: qt.QueryDecl, random: Random) -> qt.QueryDecl:
