@@ -65,6 +65,7 @@ _HOMES = {
     "load_catalog": "omnigraph.catalog",
     "open": "omnigraph.graph",
     "repair_to_last_good": "omnigraph.graph",
+    "set_query_disk": "omnigraph.query.limits",
     "set_query_memory": "omnigraph.query.limits",
 }
 
