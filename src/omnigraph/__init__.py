@@ -68,6 +68,7 @@ _HOMES = {
     "open": "omnigraph.graph",
     "read_checks": "omnigraph.service.stored_checks",
     "repair_to_last_good": "omnigraph.graph",
+    "set_query_disk": "omnigraph.query.limits",
     "set_query_memory": "omnigraph.query.limits",
 }
 

@@ -44,6 +44,7 @@ from omnigraph.policy import Policy as Policy
 from omnigraph.policy import PolicyDenied as PolicyDenied
 from omnigraph.policy import PolicyInvalid as PolicyInvalid
 from omnigraph.query.limits import QueryLimit as QueryLimit
+from omnigraph.query.limits import set_query_disk as set_query_disk
 from omnigraph.query.limits import set_query_memory as set_query_memory
 from omnigraph.query.result import Result as Result
 from omnigraph.service.client import AsyncGraph as AsyncGraph

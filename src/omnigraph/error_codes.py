@@ -175,6 +175,7 @@ running_query_not_found | not_found | No query with that ID runs, or the actor m
 worker_unreachable | unavailable | A process of the server did not report its running queries.
 query_timeout | limit | The query took longer than its time limit.
 query_memory | limit | The query needs more memory than its limit.
+query_disk | limit | The temporary files of queries would take more disk space than they may.
 query_memory_busy | limit 429 | Concurrent queries use the memory; retry later.
 query_count_overflow | limit | A count is greater than the largest I64.
 query_number_overflow | invalid | A computed number is outside the range of its type.

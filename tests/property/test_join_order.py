@@ -6,10 +6,9 @@ queries in 3 orders; `make soak` draws more than 10,000 of them.
 
 import os
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 
@@ -18,8 +17,8 @@ from omnigraph.catalog import Catalog, load_catalog
 from omnigraph.errors import OmniError
 from omnigraph.lang import QueryError, parse_queries, print_queries
 from omnigraph.lang import query_tree as qt
-from omnigraph.plan import compile_query, planner
-from omnigraph.plan.expressions import Binding
+from omnigraph.plan import QueryPlan, ReadPlan, compile_query, planner
+from omnigraph.plan import operators as op
 from omnigraph.plan.statistics import (
     DegreeStatistics,
     GraphStatistics,
@@ -85,13 +84,13 @@ def problem_of(graph: og.Graph, text: str, read: Read, expected: Answer) -> str 
 
 
 def permutations(text: str, catalog: Catalog, random: Random) -> Iterator[str]:
-    """Yield a query with its clauses in the written order and in others with the same bindings.
+    """Yield a query with its clauses in the written order and in others that mean the same.
 
-    The first edge of a variable decides its type, and so the direction of later edges.
+    A variable gets its type where it stands first, so that in another order it may have another.
     """
     yield text
     [query] = parse_queries(text).queries
-    bindings = bindings_of(compile_query(catalog, text))
+    types = types_of(compile_query(catalog, text))
     for _ in range(ORDERS - 1):
         for _ in range(10):
             other = print_queries(qt.QueryTree((shuffled(query, random),)))
@@ -99,20 +98,22 @@ def permutations(text: str, catalog: Catalog, random: Random) -> Iterator[str]:
                 plan = compile_query(catalog, other)
             except QueryError:
                 continue
-            if bindings_of(plan) == bindings:
+            if types_of(plan) == types:
                 yield other
                 break
 
 
-def bindings_of(part: Any) -> set[Binding]:
-    """Return the named bindings anywhere in a plan."""
-    if isinstance(part, Binding):
-        return {part} if part.is_named else set()
-    if isinstance(part, tuple | list):
-        return set().union(*map(bindings_of, part))
-    if is_dataclass(part) and not isinstance(part, type):
-        return set().union(*(bindings_of(getattr(part, field.name)) for field in fields(part)))
-    return set()
+def types_of(plan: QueryPlan) -> set[tuple[str, str]]:
+    """Return the named variables of a query with their types."""
+    assert isinstance(plan, ReadPlan), "only reads are permuted"
+    rows = (operator for _, operator in op.walk_operators(plan.root))
+    return {
+        (binding.name, binding.type_name)
+        for operator in rows
+        if not isinstance(operator, op.ResultOperator)
+        for binding in operator.variables.values()
+        if binding.is_named
+    }
 
 
 def shuffled(query: qt.QueryDecl, random: Random) -> qt.QueryDecl:

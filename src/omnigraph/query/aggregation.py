@@ -14,7 +14,13 @@ import pyarrow.compute as pc
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef
 from omnigraph.query.comparison import timestamps_to_integers
-from omnigraph.query.exact_integers import MAX_I64, as_floats, max_magnitude, sum_by_group
+from omnigraph.query.exact_integers import (
+    MAX_I64,
+    Weights,
+    as_floats,
+    max_magnitude,
+    sum_by_group,
+)
 from omnigraph.query.expressions import Evaluator
 from omnigraph.query.frame import Frame
 from omnigraph.query.limits import QueryLimit
@@ -106,11 +112,24 @@ def is_never_null(expression: Expression) -> bool:
     return isinstance(expression, PropertyRef) and not expression.type.nullable
 
 
+def counts_rows(call: Expression) -> bool:
+    """Return whether a measure counts rows, whatever they are."""
+    if not isinstance(call, FunctionCall) or call.distinct or not call.function.counts_rows:
+        return False
+    return is_never_null(call.arguments[0])
+
+
+def supports_row_weights(call: Expression) -> bool:
+    """Return whether a measure is right for rows that say how often they count."""
+    return isinstance(call, FunctionCall) and call.function.supports_row_weights
+
+
 def _group_key_codes(key: Expression, frame: Frame, evaluator: Evaluator) -> Positions:
     """Return numbers that are equal where the values of a group key are."""
     if isinstance(key, PropertyRef) and frame.rows and key.variable not in evaluator.indirect:
         table = evaluator.tables[key.variable]
-        if frame.rows * _WHOLE_COLUMN_RATIO > table.rows:
+        is_whole = evaluator.reads_whole(table, key.property)
+        if is_whole and frame.rows * _WHOLE_COLUMN_RATIO > table.rows:
             return table.codes(key.property, value_codes)[frame.positions[key.variable]]
     return value_codes(evaluator.column(key, frame))
 
@@ -146,23 +165,26 @@ def mean(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Group
 
 def minimum(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping) -> pa.Array:
     """Return the smallest value of each group."""
-    return _extreme("min", call, evaluator.column(call.arguments[0], frame), grouping)
+    return extreme_values("min", call, evaluator.column(call.arguments[0], frame), grouping)
 
 
 def maximum(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping) -> pa.Array:
     """Return the largest value of each group."""
-    return _extreme("max", call, evaluator.column(call.arguments[0], frame), grouping)
+    return extreme_values("max", call, evaluator.column(call.arguments[0], frame), grouping)
 
 
 def collect(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping) -> pa.Array:
     """Return the values of each group that are not null, in order."""
+    return collect_values(call, evaluator.column(call.arguments[0], frame), grouping)
+
+
+def collect_values(call: FunctionCall, values: pa.Array, grouping: Grouping) -> pa.Array:
+    """Return the values of each group that are not null as a list, in order."""
     groups, size = grouping
-    values = evaluator.column(call.arguments[0], frame)
     there = np.flatnonzero(np.asarray(values.is_valid()))
     values, groups = values.take(pa.array(there)), groups[there]
     if call.distinct:
-        _, first = group_codes((groups, value_codes(values)), len(groups))
-        values, groups = values.take(pa.array(first)), groups[first]
+        values, groups = distinct_in_groups(values, groups)
     order = sort_indices([(pa.array(groups), False), (values, False)], len(groups))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=size))])
     items = values.take(pa.array(order))
@@ -171,7 +193,14 @@ def collect(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Gr
     )
 
 
-def _extreme(name: str, call: FunctionCall, values: pa.Array, grouping: Grouping) -> pa.Array:
+def distinct_in_groups(values: pa.Array, groups: Positions) -> tuple[pa.Array, Positions]:
+    """Return each value once for each group, in order of first appearance."""
+    _, first = group_codes((groups, value_codes(values)), len(groups))
+    return values.take(pa.array(first)), groups[first]
+
+
+def extreme_values(name: str, call: FunctionCall, values: pa.Array, grouping: Grouping) -> pa.Array:
+    """Return the value of each group that is the `min` or `max`."""
     groups, size = grouping
     table = pa.table({"v": timestamps_to_integers(values), _GROUP_COLUMN: groups})
     extremes = table.group_by(_GROUP_COLUMN, use_threads=False).aggregate([("v", name)])
@@ -190,9 +219,13 @@ def _sum(numbers: pa.Array, grouping: Grouping, *, is_mean: bool) -> pa.Array:
         sums = as_floats(sum_by_group(groups, values, count))  # exact, and rounded once
     else:
         sums = np.bincount(groups, values.astype(np.float64), count).astype(np.float64)
-    sizes = np.bincount(groups, minlength=count)
+    return sum_column(sums, np.bincount(groups, minlength=count), is_mean=is_mean)
+
+
+def sum_column(sums: npt.NDArray[np.float64], sizes: Positions, *, is_mean: bool) -> pa.Array:
+    """Return sums or means; a group without values has none."""
     if is_mean:
-        sums = np.divide(sums, sizes, out=np.zeros(count), where=sizes > 0)
+        sums = np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)
     return pa.array(sums, pa.float64(), mask=sizes == 0)
 
 
@@ -207,7 +240,11 @@ def _count(there: npt.NDArray[np.bool_], frame: Frame, grouping: Grouping) -> pa
     groups, count = grouping
     if frame.weights is None:
         return pa.array(np.bincount(groups[there], minlength=count), pa.int64())
-    totals = sum_by_group(groups[there], frame.weights[there], count)
+    return count_column(sum_by_group(groups[there], frame.weights[there], count))
+
+
+def count_column(totals: Weights) -> pa.Array:
+    """Return counts as 64-bit integers; raise QueryLimit when one is greater."""
     if max_magnitude(totals) > MAX_I64:
         message = (
             f"a count is greater than {MAX_I64:,}, the largest I64; "

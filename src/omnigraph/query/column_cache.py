@@ -6,7 +6,7 @@ Versions never change, so that a cached column stays valid; only memory limits h
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
@@ -22,7 +22,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot, VersionState
 from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
-from omnigraph.storage.columns import Positions, RowAddressMap
+from omnigraph.storage.columns import Positions, RowAddressMap, stored_bytes
 from omnigraph.storage.index import IndexKind
 from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.row_lookup import sql_literals
@@ -41,6 +41,10 @@ SPARSE_RATIO = 64
 """Rows are fetched one by one when fewer than one of this many is needed."""
 FETCH_BYTES, FETCHED_ROW_BYTES = 524_288, 16_384
 """What could be read of a column in the time it takes to fetch rows one by one."""
+SAMPLE_ROWS = 256
+"""Values of a column that are read to estimate its size."""
+MAX_COMPRESSION = 8
+"""Times the size of its files that the columns of a type may take in memory."""
 MAX_TABLES, MAX_TRACKED_KEYS = 256, 4_096
 MAX_VERSIONS = 16
 """Versions of one type of which something is kept; most are not read again."""
@@ -204,6 +208,7 @@ class TypeTable(DatasetView):
         """The key properties in the order in which they form ids."""
         self._fetched: dict[str, float] = {}
         self._covered: dict[str, float] = {}
+        self._unread: dict[str, int] = {}
         self._lookups = 0
         self._column_lock = Lock()
         # A rename gives another column the same name in the same version.
@@ -241,6 +246,28 @@ class TypeTable(DatasetView):
                     self._store.read(self.key[0], name, self.entry)
         return column
 
+    def unread_bytes(self, name: str, most: int) -> int:
+        """Return about how much memory reading a whole column takes, 0 if it is in memory.
+
+        Where the files of the type show that it is no more than `most`, nothing is read.
+        """
+        if self._store.get((*self.key, name)) is not None:
+            return 0
+        if name not in self._unread:
+            with super().open() as handle:
+                stored = stored_bytes(handle) * MAX_COMPRESSION
+            if stored <= most:
+                return stored
+            self._unread[name] = self._sampled_bytes(name)
+        return self._unread[name]
+
+    def _sampled_bytes(self, name: str) -> int:
+        """Estimate the size of a column by some of its values."""
+        count = min(self.rows, SAMPLE_ROWS)
+        some = np.linspace(0, max(0, self.rows - 1), count).astype(np.int64)
+        values = self.rows_at(self.addresses().at(np.unique(some)), [name])[name]
+        return int(values.nbytes * self.rows // max(1, len(values)))
+
     def _miscounted(self, rows: int) -> GraphCorrupt:
         """Return the error for a version that has not as many rows as its commit recorded."""
         place = f"version {self.entry.version} of {self.type.entity}"
@@ -276,13 +303,19 @@ class TypeTable(DatasetView):
     def _limit(self) -> int:
         return max(self._store.small, int(self.rows * MAX_CHANGED_SHARE))
 
-    def values(self, name: str, positions: Positions) -> pa.Array:
-        """Return the values of a column at positions, in their order."""
-        return self.read_columns([name], positions)[name]
+    def values(self, name: str, positions: Positions, *, whole: bool = True) -> pa.Array:
+        """Return the values of a column at positions, in their order; see `read_columns`."""
+        return self.read_columns([name], positions, () if whole else (name,))[name]
 
-    def read_columns(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
-        """Return the values of columns at positions; what is fetched is fetched at once."""
-        apart = [name for name in names if not self._reads_whole(name, len(positions))]
+    def read_columns(
+        self, names: Sequence[str], positions: Positions, wide: Collection[str] = ()
+    ) -> dict[str, pa.Array]:
+        """Return the values of columns at positions; what is fetched is fetched at once.
+
+        Those of `wide` columns are fetched in any case.
+        """
+        count = len(positions)
+        apart = [name for name in names if name in wide or not self._reads_whole(name, count)]
         fetched = self._fetch(apart, positions) if apart else {}
         whole = [name for name in names if name not in fetched]
         if positions is self._store.get((*self.key, "positions")):

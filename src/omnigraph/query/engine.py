@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,6 @@ from omnigraph.plan import operators as op
 from omnigraph.plan.cardinality import Estimator
 from omnigraph.plan.explain import explain
 from omnigraph.plan.expressions import (
-    Expression,
     FunctionCall,
     is_call,
     is_row_value,
@@ -28,7 +29,12 @@ from omnigraph.plan.expressions import (
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.plan.planner import plan_by_cost
 from omnigraph.policy.permissions import TypeScope
-from omnigraph.query.aggregation import compute_aggregates, group_rows, is_never_null
+from omnigraph.query.aggregation import (
+    compute_aggregates,
+    counts_rows,
+    group_rows,
+    supports_row_weights,
+)
 from omnigraph.query.column_cache import ColumnCache, TypeTable
 from omnigraph.query.executor import STEP_ROWS, Execution, max_result_rows, slice_bounds
 from omnigraph.query.expansion import ExpandMode
@@ -37,12 +43,16 @@ from omnigraph.query.expressions import Evaluator
 from omnigraph.query.frame import Frame
 from omnigraph.query.limits import (
     DEFAULT_MEMORY_BYTES,
+    MEMORY_CODE,
+    PROCESS_DISK,
     PROCESS_MEMORY,
     MemoryPool,
     QueryBudget,
+    QueryLimit,
     chunk_slices,
 )
 from omnigraph.query.result import Result, ResultStream
+from omnigraph.query.result_batches import ResultBatches, runs_in_batches
 from omnigraph.query.running import RUNNING_QUERIES, QueryRecord
 from omnigraph.query.search import ROW_BY_ROW_LIMIT, SearchEvaluator, is_fusion
 from omnigraph.query.shortest_paths import ShortestPaths
@@ -68,6 +78,8 @@ class QuerySettings:
     """Bytes its rows may take."""
     pool: MemoryPool = PROCESS_MEMORY
     """Memory it shares with other queries."""
+    disk: MemoryPool = PROCESS_DISK
+    """Space for temporary files it shares with other queries."""
     expand: ExpandMode = ExpandMode.AUTO
     few: int = ROW_BY_ROW_LIMIT
     actor: str | None = None
@@ -102,10 +114,9 @@ class Engine:
     ) -> Result:
         """Run one read query of a text on a snapshot."""
         plan, execution = self._prepare(snapshot, source, parameters, name, settings)
-        with execution.budget.kept():
-            columns = _ResultColumns(execution).of(plan.root)
         types = {column.name: column.type for column in plan.columns}
-        table = pa.table({name: columns[name] for name in types})
+        with execution.budget.kept():
+            table = _result_table(execution, plan.root).select(list(types))
         return Result(plan.name, table, types, snapshot.commit_id)
 
     def stream(
@@ -119,11 +130,12 @@ class Engine:
         """Run one read query; which rows there are is known at once, values are read as they go.
 
         Groups and different rows have to be made first; everything else takes little memory.
+        What does not fit memory waits in a temporary file until it is read.
         """
         plan, execution = self._prepare(snapshot, source, parameters, name, settings)
         with execution.budget.kept(streams=True):
-            rows, batches = _ResultColumns(execution).parts(plan.root)
-        parts = _ResultBatches(batches, execution.budget)
+            rows, batches = _result_parts(execution, plan.root)
+        parts = _StreamedParts(batches, execution.budget)
         types = {column.name: column.type for column in plan.columns}
         tables = (pa.table({name: part[name] for name in types}) for part in parts)
         return ResultStream(plan.name, types, snapshot.commit_id, rows, tables)
@@ -145,9 +157,10 @@ class Engine:
         plan, execution = self._prepare(snapshot, source, parameters, name, settings)
         execution.trace = {}
         with execution.budget.kept():
-            _ResultColumns(execution).of(plan.root)
+            _result_table(execution, plan.root)
+            spilled = execution.budget.spilled_bytes
         estimator = self._estimator(snapshot, plan)
-        return explain_plan(plan, snapshot, self.store, estimator, execution.trace)
+        return explain_plan(plan, snapshot, self.store, estimator, execution.trace, spilled)
 
     def _estimator(self, snapshot: Snapshot, plan: ReadPlan) -> Estimator:
         return Estimator(self.statistics.basis(snapshot, PlanNeeds.of(plan)).statistics)
@@ -166,6 +179,7 @@ class Engine:
         embed = QueryEmbeddings(self.embedder).of
         search = SearchEvaluator(self.store, None, embed, self.words, settings.few)
         evaluator = Evaluator(values, datetime.now(UTC), tables, search)
+        evaluator.memory = min(settings.memory, settings.pool.limit)
         search.depth = max_result_rows(plan.root, evaluator)
         execution = Execution(
             snapshot=snapshot,
@@ -176,6 +190,7 @@ class Engine:
             mode=settings.expand,
             tables=tables,
         )
+        evaluator.check = partial(execution.budget.check, "Search")
         evaluator.paths = ShortestPaths(execution.expansion, tables, execution.budget)
         return plan, execution
 
@@ -197,7 +212,7 @@ class Engine:
             commit_id=snapshot.commit_id,
             plan=plan,
         )
-        return QueryBudget(settings.timeout, settings.memory, settings.pool, record)
+        return QueryBudget(settings.timeout, settings.memory, settings.pool, record, settings.disk)
 
     def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
         """Return the plan of a query; one made for the same schema and scope is made no more.
@@ -234,7 +249,7 @@ class _CachedPlan:
     basis: StatisticsBasis
 
 
-class _ResultBatches:
+class _StreamedParts:
     """The parts of a stream; what it holds is given back at its end, or when nothing reads on."""
 
     def __init__(self, parts: Iterator[dict[str, pa.Array]], budget: QueryBudget) -> None:
@@ -253,6 +268,45 @@ class _ResultBatches:
 
     def __del__(self) -> None:
         self._budget.release()
+
+
+def _result_table(execution: Execution, root: op.ResultOperator) -> pa.Table:
+    """Return the result of a plan, computed in batches if it does not fit memory otherwise."""
+    try:
+        return pa.table(_ResultColumns(execution).of(root))
+    except QueryLimit as refused:
+        with _batches_after(refused, execution, root) as batches:
+            return batches.table(root)
+
+
+def _result_parts(
+    execution: Execution, root: op.ResultOperator
+) -> tuple[int, Iterator[dict[str, pa.Array]]]:
+    """Return how many rows a result has, and its columns, some rows at a time."""
+    try:
+        return _ResultColumns(execution).parts(root)
+    except QueryLimit as refused:
+        with _batches_after(refused, execution, root) as batches:
+            schema, places = batches.spilled(root)
+    nothing = pa.RecordBatch.from_pylist([], schema)
+    parts = (place.read() for place in places) if places else iter([nothing])
+    columns = (dict(zip(schema.names, part.columns, strict=True)) for part in parts)
+    return sum(place.rows for place in places), columns
+
+
+@contextmanager
+def _batches_after(
+    refused: QueryLimit, execution: Execution, root: op.ResultOperator
+) -> Iterator[ResultBatches]:
+    """Give what computes a result in batches after it did not fit memory, if anything can."""
+    if refused.code != MEMORY_CODE or not runs_in_batches(root):
+        raise refused
+    execution.begin_batches()
+    try:
+        yield ResultBatches(execution)
+    except QueryLimit as error:
+        # Not even batches fit: what did not fit at first says more.
+        raise refused if error.code == MEMORY_CODE else error from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,10 +332,10 @@ class _ResultColumns:
                 self._check_size("Project", columns, frame)
                 return self._project(columns, frame) if distinct else self._chunks(columns, frame)
             case op.Aggregate(input=rows, keys=keys, measures=measures):
-                looked_at = tuple(m for m in measures if not _counts_rows(m.expression))
-                weigh = all(_supports_row_weights(measure.expression) for measure in measures)
+                looked_at = tuple(m for m in measures if not counts_rows(m.expression))
+                weigh = all(supports_row_weights(measure.expression) for measure in measures)
                 frame = self.execution.rows(rows, _variables((*keys, *looked_at)), weigh=weigh)
-                self._check_size("Aggregate", keys, frame)
+                self._check_size("Aggregate", (*keys, *map(_argument, looked_at)), frame)
                 return compute_aggregates(operator, frame, evaluator)
             case op.Distinct(input=source):
                 result = self.of(source, distinct=True)
@@ -325,16 +379,17 @@ class _ResultColumns:
 
     def _chunks(self, columns: tuple[op.OutputColumn, ...], frame: Frame) -> dict[str, pa.Array]:
         """Return columns that nothing looks at any more, made in steps where they are long."""
-        references = (ref for column in columns for ref in property_refs(column.expression))
+        references = [ref for column in columns for ref in property_refs(column.expression)]
         is_plain = all(is_row_value(column.expression) for column in columns)
+        rows_at_once = self.execution.evaluator.rows_at_once(references, STEP_ROWS)
         if (
-            frame.rows <= STEP_ROWS
+            frame.rows <= rows_at_once
             or not is_plain
             or not self.execution.evaluator.is_at_hand(references)
         ):
             return self._project(columns, frame)
         chunks_by_name: dict[str, list[pa.Array]] = {column.name: [] for column in columns}
-        for part in chunk_slices(frame.rows, STEP_ROWS):
+        for part in chunk_slices(frame.rows, rows_at_once):
             self.execution.budget.check("Project")
             for name, column in self._project(columns, frame.take(part)).items():
                 chunks_by_name[name].append(column)
@@ -344,13 +399,8 @@ class _ResultColumns:
         self, operator: str, columns: tuple[op.OutputColumn, ...], frame: Frame
     ) -> None:
         """Refuse values that would not fit, judging by those of the first rows."""
-        if frame.rows <= STREAM_BATCH_ROWS:
-            return
-        some, evaluator = frame.take(np.arange(STREAM_BATCH_ROWS)), self.execution.evaluator
-        plain = [column.expression for column in columns if is_row_value(column.expression)]
-        evaluator.fetch(plain, some)
-        size = sum(evaluator.column(expression, some).nbytes for expression in plain)
-        self.execution.budget.check_bytes(operator, size * frame.rows // STREAM_BATCH_ROWS)
+        expressions = [column.expression for column in columns]
+        self.execution.check_values(operator, expressions, frame)
 
     def _fuse(self, rows: op.RowOperator, columns: tuple[op.OutputColumn, ...]) -> None:
         """Let fusions that are shown rank all rows of the match, before order and limit."""
@@ -374,20 +424,14 @@ def _ranking_columns(operator: op.ResultOperator) -> set[str]:
     return {c.name for c in columns if is_call(c.expression, FunctionKind.RANK)}
 
 
+def _argument(measure: op.OutputColumn) -> op.OutputColumn:
+    """Return the values a measure is computed of."""
+    assert isinstance(measure.expression, FunctionCall), "a measure is a call"
+    return op.OutputColumn(measure.name, measure.expression.arguments[0])
+
+
 def _variables(columns: tuple[op.OutputColumn, ...]) -> set[str]:
     return {ref.variable for column in columns for ref in property_refs(column.expression)}
-
-
-def _counts_rows(call: Expression) -> bool:
-    """Return whether a measure counts rows, whatever they are."""
-    if not isinstance(call, FunctionCall) or call.distinct or not call.function.counts_rows:
-        return False
-    return is_never_null(call.arguments[0])
-
-
-def _supports_row_weights(call: Expression) -> bool:
-    """Return whether a measure is right for rows that say how often they count."""
-    return isinstance(call, FunctionCall) and call.function.supports_row_weights
 
 
 def _column_length(columns: Mapping[str, pa.Array]) -> int:

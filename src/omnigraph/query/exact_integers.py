@@ -30,6 +30,14 @@ def exact_product(one: Weights, other: Weights) -> Weights:
     return products
 
 
+def exact_addition(one: Weights, other: Weights) -> Weights:
+    """Return the sums of two arrays, number by number."""
+    if max_magnitude(one) + max_magnitude(other) > MAX_I64:
+        one, other = one.astype(object), other.astype(object)
+    sums: Weights = one + other
+    return sums
+
+
 def exact_sum(values: Weights) -> int:
     """Return the sum of all values."""
     if values.dtype == object:

@@ -19,8 +19,10 @@ from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
     Binding,
     Direction,
+    Expression,
     Predicate,
     has_predicate_call,
+    is_row_value,
     predicate_refs,
     predicate_variables,
     property_refs,
@@ -43,6 +45,8 @@ MERGED_ROWS = 4_096
 """Rows from which on equal ones are counted before edges are followed from each."""
 STEP_ROWS = 262_144
 """Rows that are made or tested before the clock is looked at."""
+CHECKED_ROWS = 65_536
+"""Rows of which values are made to see how much memory those of all rows take."""
 FIRST_SCAN_ROWS = 4_096
 """Nodes of a scan that are looked at first, when only some rows are wanted."""
 
@@ -59,6 +63,15 @@ class OperatorStats:
     examined: int = 0
     """Rows and edges that the operator itself looked at."""
 
+    def extended(self, more: OperatorStats) -> OperatorStats:
+        """Return what this and one more run did; `ways` and `examined` are of both already."""
+        return replace(
+            more,
+            rows=self.rows + more.rows,
+            seconds=self.seconds + more.seconds,
+            reads=self.reads + more.reads,
+        )
+
 
 @dataclass(slots=True, kw_only=True)
 class Execution:
@@ -72,14 +85,25 @@ class Execution:
     mode: ExpandMode = ExpandMode.AUTO
     tables: dict[str, TypeTable] = field(default_factory=dict)
     trace: dict[int, OperatorStats] | None = None
-    scanned: dict[int, Frame] = field(default_factory=dict)
-    """The part of a scan that is looked at, while only some rows are wanted."""
+    given: dict[int, Frame] = field(default_factory=dict)
+    """Rows that take the place of an operator, by its id, while those above it run in parts."""
     used_expansions: dict[int, set[ExpandMode]] = field(default_factory=dict)
     """How operators followed edges."""
     examined: dict[int, int] = field(default_factory=dict)
     """How many rows and edges operators looked at."""
     outer: Frame | None = None
     """Of a negated pattern: the rows of the enclosing one, with their numbers."""
+
+    in_batches: bool = False
+    """Whether operators run more than once, each time for some rows."""
+
+    def begin_batches(self) -> None:
+        """Begin again, in batches, after the rows of an operator did not fit memory."""
+        self.budget.begin_batches()
+        self.in_batches = True
+        for kept in (self.given, self.used_expansions, self.examined, self.trace or {}):
+            kept.clear()
+        self.evaluator.forget()
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -99,39 +123,50 @@ class Execution:
         if isinstance(operator, op.OuterRow):
             assert self.outer is not None, "a block starts from the rows of the outer query"
             return self.outer
-        self.budget.check(type(operator).__name__)
+        given = self.given.get(id(operator))
         begun = self.now()
-        match operator:
-            case op.Scan():
-                frame = self.scanned.get(id(operator)) or self._scan(operator)
-            case op.Expand():
-                frame = self._expand(operator, needed, weigh=weigh)
-            case op.SemiJoin():
-                frame = self._close(operator, needed, weigh=weigh)
-            case op.Cross():
-                frame = self._cross(operator, needed)
-            case op.Union():
-                frame = self._union(operator, needed)
-            case op.Filter(input=source, predicate=predicate):
-                used = needed | predicate_variables(predicate)
-                if isinstance(source, op.Cross) and not has_predicate_call(predicate):
-                    frame = self._filtered_cross(source, used, predicate)
-                else:
-                    frame = self._filtered(self.rows(source, used, weigh=weigh), (predicate,))
-            case op.AntiJoin() | op.ExistsJoin():
-                frame = self._tested(operator, needed, weigh=weigh)
-            case op.OptionalJoin():
-                frame = self._optional(operator, needed, weigh=weigh)
-            case op.SortRows():
-                frame = self._sort(operator, needed, most)
-            case op.SliceRows():
-                frame = self._slice(operator, needed)
-            case _ as unreachable:
-                assert_never(unreachable)
+        if given is not None:
+            if not self.in_batches:
+                self.note(operator, given.rows, begun)
+            return given.only(needed)
+        self.budget.check(type(operator).__name__)
+        frame = self._executed(operator, needed, weigh=weigh, most=most)
         if self.trace is not None:
             rows = frame.rows if frame.weights is None else exact_sum(frame.weights)
             self.note(operator, rows, begun)
         return frame.only(needed)
+
+    def _executed(
+        self, operator: op.RowOperator, needed: set[str], *, weigh: bool, most: int | None
+    ) -> Frame:
+        match operator:
+            case op.Scan():
+                return self._scan(operator)
+            case op.Expand():
+                return self._expand(operator, needed, weigh=weigh)
+            case op.SemiJoin():
+                return self._close(operator, needed, weigh=weigh)
+            case op.Cross():
+                return self._cross(operator, needed)
+            case op.Union():
+                return self._union(operator, needed)
+            case op.Filter(input=source, predicate=predicate):
+                used = needed | predicate_variables(predicate)
+                if isinstance(source, op.Cross) and not has_predicate_call(predicate):
+                    return self._filtered_cross(source, used, predicate)
+                return self._filtered(self.rows(source, used, weigh=weigh), (predicate,))
+            case op.AntiJoin() | op.ExistsJoin():
+                return self._tested(operator, needed, weigh=weigh)
+            case op.OptionalJoin():
+                return self._optional(operator, needed, weigh=weigh)
+            case op.SortRows():
+                return self._sort(operator, needed, most)
+            case op.SliceRows():
+                return self._slice(operator, needed)
+            case op.OuterRow():
+                raise AssertionError("there is nothing to execute")
+            case _ as unreachable:
+                assert_never(unreachable)
 
     def now(self) -> tuple[float, int]:
         """Return the time, and how often storage was read."""
@@ -143,13 +178,25 @@ class Execution:
             seconds, reads = self.now()
             ways = tuple(sorted(self.used_expansions.get(id(operator), ())))
             examined = self.examined.get(id(operator), 0)
-            self.trace[id(operator)] = OperatorStats(
-                rows, seconds - begun[0], reads - begun[1], ways, examined
-            )
+            before = self.trace.get(id(operator)) if self.in_batches else None
+            stats = OperatorStats(rows, seconds - begun[0], reads - begun[1], ways, examined)
+            self.trace[id(operator)] = stats if before is None else before.extended(stats)
 
     def examine(self, operator: op.PlanOperator, count: int) -> None:
         """Note that an operator looked at more rows or edges."""
         self.examined[id(operator)] = self.examined.get(id(operator), 0) + count
+
+    def check_values(self, operator: str, expressions: Iterable[Expression], frame: Frame) -> None:
+        """Refuse values that would not fit, judging by those of the first rows."""
+        plain = [expression for expression in expressions if is_row_value(expression)]
+        references = [ref for expression in plain for ref in property_refs(expression)]
+        count = self.evaluator.rows_at_once(references, CHECKED_ROWS)
+        if frame.rows <= count:
+            return
+        some = frame.take(np.arange(count))
+        self.evaluator.fetch(plain, some)
+        size = sum(self.evaluator.column(expression, some).nbytes for expression in plain)
+        self.budget.check_bytes(operator, size * frame.rows // count)
 
     def tick(self) -> None:
         """Raise QueryLimit when time is up while rows are sorted."""
@@ -185,12 +232,14 @@ class Execution:
 
     def _mask(self, predicate: Predicate, frame: Frame) -> Mask:
         """Return for which rows a predicate holds, looking at the clock where that takes steps."""
-        at_hand = self.evaluator.is_at_hand(predicate_refs(predicate))
+        references = list(predicate_refs(predicate))
+        at_hand = self.evaluator.is_at_hand(references)
+        rows_at_once = self.evaluator.rows_at_once(references, STEP_ROWS)
         # Texts are searched for all rows at once.
-        if frame.rows <= STEP_ROWS or has_predicate_call(predicate) or not at_hand:
+        if frame.rows <= rows_at_once or has_predicate_call(predicate) or not at_hand:
             return self.evaluator.mask(predicate, frame)
         mask = np.empty(frame.rows, np.bool_)
-        for part in chunk_slices(frame.rows, STEP_ROWS):
+        for part in chunk_slices(frame.rows, rows_at_once):
             self.budget.check("Filter")
             mask[part] = self.evaluator.mask(predicate, frame.take(part))
         return mask
@@ -328,6 +377,7 @@ class Execution:
             self.budget.check("Filter", size, len(frames[0].positions))
             frames.append(self._filtered(_cross_product_rows(left, right, part), (test,)))
             size += frames[-1].rows
+        self.budget.check("Filter", size, len(frames[0].positions))
         self.examine(cross, total)
         self.note(cross, total, begun)
         return Frame.joined(frames)
@@ -354,7 +404,14 @@ class Execution:
     def _sort(self, sort: op.SortRows, needed: set[str], most: int | None) -> Frame:
         named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
         source = self.rows(sort.input, needed | named | set(sort.tie_break))
+        self._check_wide_keys(sort, source)
         return source.take(sort_rows(sort, source, self.evaluator, self.tick, most))
+
+    def _check_wide_keys(self, sort: op.SortRows, frame: Frame) -> None:
+        """Refuse to sort by the values of wide columns when those of all rows would not fit."""
+        keys = [ref for key in sort.keys for ref in property_refs(key.expression)]
+        if self.evaluator.rows_at_once(keys, CHECKED_ROWS) < min(frame.rows, CHECKED_ROWS):
+            self.check_values("Sort", [key.expression for key in sort.keys], frame)
 
     def _slice(self, cut: op.SliceRows, needed: set[str]) -> Frame:
         most = max_result_rows(cut, self.evaluator)
@@ -374,10 +431,10 @@ class Execution:
         frames: list[Frame] = []
         at, size = 0, max(most, FIRST_SCAN_ROWS)
         while not frames or (at < whole.rows and sum(f.rows for f in frames) < most):
-            self.scanned[id(scan)] = whole.take(np.arange(at, min(at + size, whole.rows)))
+            self.given[id(scan)] = whole.take(np.arange(at, min(at + size, whole.rows)))
             frames.append(self.rows(operator, needed))
             at, size = at + size, size * 4
-        del self.scanned[id(scan)]
+        del self.given[id(scan)]
         return Frame.joined(frames)
 
     # --- blocks --------------------------------------------------------------------------------
@@ -390,7 +447,7 @@ class Execution:
 
     def _tested(self, test: op.AntiJoin | op.ExistsJoin, needed: set[str], *, weigh: bool) -> Frame:
         """Keep rows for which a block finds nothing, or for which it finds something."""
-        used = _outer_variables_used(test.inner)
+        used = outer_variables_used(test.inner)
         source = self.rows(test.input, needed | used, weigh=weigh)
         if not source.rows:
             return source
@@ -401,7 +458,7 @@ class Execution:
 
     def _optional(self, join: op.OptionalJoin, needed: set[str], *, weigh: bool) -> Frame:
         """Extend each row by what a block finds for it; one it finds nothing for stays."""
-        used = _outer_variables_used(join.inner)
+        used = outer_variables_used(join.inner)
         source = self.rows(join.input, needed | used, weigh=weigh)
         new = [binding.name for binding in join.new_bindings if binding.name in needed]
         matches = self._matches(join.inner, source.only(used), set(new), weigh=False)
@@ -423,7 +480,7 @@ class Execution:
         """Return what a block finds, with the number of the outer row."""
         numbered = outer.with_columns({OUTER_ROW: np.arange(outer.rows)})
         block = replace(
-            self, outer=Frame(outer.rows, numbered.positions), scanned={}, used_expansions={}
+            self, outer=Frame(outer.rows, numbered.positions), given={}, used_expansions={}
         )
         return block.rows(inner, needed, weigh=weigh)
 
@@ -459,7 +516,7 @@ def _source_scan(operator: op.RowOperator) -> op.Scan | None:
             return None
 
 
-def _outer_variables_used(inner: op.RowOperator) -> set[str]:
+def outer_variables_used(inner: op.RowOperator) -> set[str]:
     """Return the variables of the enclosing rows that the pattern of a block looks at."""
     return op.used_variables(inner) & set(op.outer_variables(inner))
 

@@ -252,7 +252,7 @@ class EdgeExpansion:
     @property
     def _part(self) -> int:
         """How many pairs are made at once: fewer where little memory is allowed."""
-        return max(_MIN_CHUNK_PAIRS, min(_MAX_CHUNK_PAIRS, self.budget.memory // _PAIR_BYTES))
+        return max(_MIN_CHUNK_PAIRS, min(_MAX_CHUNK_PAIRS, self.budget.step_memory // _PAIR_BYTES))
 
     def _rows_at_once(self, positions: Positions) -> int:
         """Return of how many rows all edges can be made at once."""
@@ -324,7 +324,7 @@ class EdgeExpansion:
 
     def _looked_up(self, end: str, ids: pa.Array, far_end: str) -> pa.Table:
         """Return the edges with these ends, no more than fit."""
-        most = self.budget.memory // _EDGE_BYTES
+        most = self.budget.step_memory // _EDGE_BYTES
         edges = self.edge.lookup_with_positions(end, ids, [end, far_end], most + 1)
         if edges.num_rows > most:
             self._check(edges.num_rows, _EDGE_BYTES // 8)

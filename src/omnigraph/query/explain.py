@@ -81,9 +81,14 @@ class Explanation:
     steps: tuple[ExplainedOperator, ...]
     choices: tuple[JoinChoice, ...] = ()
     """Where each connected part of the pattern starts, and why."""
+    spilled_bytes: int = 0
+    """What was written to a temporary file for want of memory."""
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.steps), *map(show_choice, self.choices)])
+        lines = [*map(str, self.steps), *map(show_choice, self.choices)]
+        if self.spilled_bytes:
+            lines.append(f"Temporary file: {self.spilled_bytes:,} bytes")
+        return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain JSON values."""
@@ -93,6 +98,8 @@ class Explanation:
         }
         if self.choices:
             facts["choices"] = [_choice_to_json(choice) for choice in self.choices]
+        if self.spilled_bytes:
+            facts["spilled_bytes"] = self.spilled_bytes
         return facts
 
     def _repr_html_(self) -> str:
@@ -121,8 +128,9 @@ def explain_plan(
     store: ColumnCache,
     estimator: Estimator,
     trace: Mapping[int, OperatorStats] | None = None,
+    spilled_bytes: int = 0,
 ) -> Explanation:
-    """Return the operators of a plan; `trace` is what a run of it noted."""
+    """Return the operators of a plan; `trace` is what a run of it noted, and spilled."""
     steps = (
         ExplainedOperator(
             depth,
@@ -133,7 +141,7 @@ def explain_plan(
         )
         for depth, operator in op.walk_operators(plan.root)
     )
-    return Explanation(plan.name, tuple(steps), plan.choices)
+    return Explanation(plan.name, tuple(steps), plan.choices, spilled_bytes)
 
 
 def _order_index(operator: op.PlanOperator, snapshot: Snapshot, store: ColumnCache) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, assert_never
@@ -37,6 +37,7 @@ from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.column_cache import TypeTable
 from omnigraph.query.comparison import Mask, Operand, compare, repeat_scalar, to_mask
 from omnigraph.query.frame import NO_ENTITY, Frame
+from omnigraph.query.limits import DEFAULT_MEMORY_BYTES
 from omnigraph.storage.columns import Positions
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type, to_column
@@ -141,6 +142,11 @@ class Evaluator(Constants):
     position `NO_ENTITY`, or one of several types."""
     unions: dict[str, Sequence[TypeTable]] = field(default_factory=dict)
     """The tables of a variable of several types; a position counts on from one to the next."""
+    memory: int = DEFAULT_MEMORY_BYTES
+    """Bytes that the columns may take which the query is the first to read."""
+    check: Callable[[], None] = lambda: None
+    """Called between the steps of long work; raises where the query is to end."""
+    _whole: dict[tuple[TypeTable, str], int] = field(default_factory=dict)
     _fetched: dict[tuple[str, str], tuple[Positions, pa.Array]] = field(default_factory=dict)
 
     # --- expressions ---------------------------------------------------------------------------
@@ -160,17 +166,53 @@ class Evaluator(Constants):
         for variable, names in properties.items():
             if len(names) > 1 and variable not in self.indirect:
                 positions = frame.positions[variable]
-                columns = self.tables[variable].read_columns(list(names), positions)
+                table = self.tables[variable]
+                wide = [name for name in names if not self.reads_whole(table, name)]
+                columns = table.read_columns(list(names), positions, wide)
                 for name, column in columns.items():
                     self._fetched[variable, name] = positions, column
 
+    def forget(self) -> None:
+        """Forget what is known of the rows of a run: it begins again."""
+        self.indirect.clear()
+        self.unions.clear()
+        self._fetched.clear()
+
     def is_at_hand(self, references: Iterable[PropertyRef]) -> bool:
-        """Return whether properties are in memory, so that asking often costs no more."""
+        """Return whether properties are in memory, so that asking often costs no more.
+
+        Those of wide columns never are.
+        """
         return all(
-            table.has(ref.property)
-            for ref in references
-            for table in self.unions.get(ref.variable, (self.tables[ref.variable],))
+            table.has(ref.property) or not self.reads_whole(table, ref.property)
+            for table, ref in self._read_by(references)
         )
+
+    def rows_at_once(self, references: Iterable[PropertyRef], most: int) -> int:
+        """Return of how many rows, at most `most`, the values of wide columns fit memory."""
+        wide = (
+            table.unread_bytes(ref.property, self.memory) / max(1, table.rows)
+            for table, ref in self._read_by(references)
+            if not self.reads_whole(table, ref.property)
+        )
+        return max(1, min(most, int(self.memory / 4 / max(1.0, sum(wide)))))
+
+    def reads_whole(self, table: TypeTable, name: str) -> bool:
+        """Return whether a whole column may be read: it fits, with those read before."""
+        if (table, name) not in self._whole:
+            left = self.memory - sum(self._whole.values())
+            size = table.unread_bytes(name, left)
+            if size > left:
+                return False
+            self._whole[table, name] = size
+        return True
+
+    def _read_by(
+        self, references: Iterable[PropertyRef]
+    ) -> Iterator[tuple[TypeTable, PropertyRef]]:
+        for ref in references:
+            for table in self.unions.get(ref.variable, (self.tables[ref.variable],)):
+                yield table, ref
 
     def operand(self, expression: Expression, frame: Frame) -> Operand:
         """Return the value of an expression, once if it is the same for each row."""
@@ -201,20 +243,22 @@ class Evaluator(Constants):
     def values(self, variable: str, name: str, positions: Positions) -> pa.Array:
         """Return a property of entities; null where there is no entity."""
         if variable not in self.indirect:
-            return self.tables[variable].values(name, positions)
+            table = self.tables[variable]
+            return table.values(name, positions, whole=self.reads_whole(table, name))
         start, places, columns = 0, list[Positions](), list[pa.Array]()
         for table in self.unions.get(variable, (self.tables[variable],)):
             inside = np.flatnonzero((positions >= start) & (positions < start + table.rows))
             if len(inside) or not columns:
                 places.append(inside)
-                columns.append(table.values(name, positions[inside] - start))
+                whole = self.reads_whole(table, name)
+                columns.append(table.values(name, positions[inside] - start, whole=whole))
             start += table.rows
         found = np.concatenate(places)
         order = np.full(len(positions), NO_ENTITY)
         order[found] = np.arange(len(found))
         type_ = columns[0].type
-        whole = pa.concat_arrays([column.cast(type_) for column in columns])
-        return whole.take(pa.array(order, mask=order == NO_ENTITY))
+        joined = pa.concat_arrays([column.cast(type_) for column in columns])
+        return joined.take(pa.array(order, mask=order == NO_ENTITY))
 
     def _computed(self, expression: FunctionCall | Case, frame: Frame) -> Operand:
         """Compute a value for each row, once if it is the same for all; of no rows, nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.query.limits import chunk_slices
 from omnigraph.storage.columns import Positions
 from omnigraph.storage.text_analyzer import TextAnalyzer
 
+CUT_ROWS = 8_192
+"""Texts that are cut into words at once."""
+
 TermNumbers = npt.NDArray[np.int32]
+_Cut = tuple[TermNumbers, TermNumbers, TermNumbers]
+"""Words by number as they stand in some texts, the text of each and its place there."""
+_NOTHING: _Cut = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 @dataclass(frozen=True)
@@ -34,33 +41,30 @@ class TextSegment:
     lengths: TermNumbers
 
     @classmethod
-    def build(cls, batches: Iterable[pa.Array]) -> TextSegment:
-        """Cut texts into words."""
+    def build(
+        cls, batches: Iterable[pa.Array], check: Callable[[], None] = lambda: None
+    ) -> TextSegment:
+        """Cut texts into words; between parts of them `check` is called, which may raise."""
         analyser, total = TextAnalyzer(), 0
-        parts: list[tuple[TermNumbers, TermNumbers, TermNumbers]] = []
-        for texts in batches:
-            stems, rows, places = analyser.cut(texts)
-            parts.append((stems, rows + np.int32(total), places))
-            total += len(texts)
-        nothing = np.empty(0, np.int32)
-        stems, rows, places = (
-            np.concatenate([nothing, *(part[i] for part in parts)]) for i in range(3)
-        )
-        del parts
+        parts: list[_Cut] = []
+        lengths = [np.empty(0, np.int32)]
+        for batch in batches:
+            for texts in (batch[part] for part in chunk_slices(len(batch), CUT_ROWS)):
+                check()
+                stems, rows, places = analyser.cut(texts)
+                parts.append((stems, rows + np.int32(total), places))
+                lengths.append(np.bincount(rows, minlength=len(texts)).astype(np.int32))
+                total += len(texts)
         terms = pa.array(list(analyser.stems), pa.string())
         alphabet = pc.array_sort_indices(terms)
         rank = np.empty(len(terms), np.int32)
         rank[np.asarray(alphabet)] = np.arange(len(terms), dtype=np.int32)
-        numbers = rank[stems]
-        order = np.argsort(numbers, kind="stable")
         starts = np.zeros(len(terms) + 1, np.int64)
-        np.cumsum(np.bincount(numbers, minlength=len(terms)), out=starts[1:])
-        lengths = np.bincount(rows, minlength=total).astype(np.int32)
-        numbers, rows = numbers[order], rows[order]
-        first = np.ones(len(rows), np.bool_)
-        first[1:] = (numbers[1:] != numbers[:-1]) | (rows[1:] != rows[:-1])
-        documents = np.bincount(numbers[first], minlength=len(terms)).astype(np.int32)
-        return cls(terms.take(alphabet), starts, rows, places[order], documents, lengths)
+        for stems, _, _ in parts:
+            starts[1:] += np.bincount(rank[stems], minlength=len(terms))
+        np.cumsum(starts, out=starts)
+        grouped = _grouped(parts, rank, starts, check)
+        return cls(terms.take(alphabet), starts, *grouped, np.concatenate(lengths))
 
     @property
     def nbytes(self) -> int:
@@ -89,6 +93,32 @@ class TextSegment:
             letters = np.frombuffer(others.encode("utf-32-le"), np.uint32).reshape(-1, size)
             matches.append(numbers[_edit_distances(word, letters) <= edits])
         return np.concatenate(matches)
+
+
+def _grouped(
+    parts: list[_Cut], rank: TermNumbers, starts: Positions, check: Callable[[], None]
+) -> tuple[TermNumbers, TermNumbers, TermNumbers]:
+    """Return texts and places by word, and how many texts each word has; the parts are used up.
+
+    They are put where they stay one by one, so that memory is taken for words once.
+    """
+    rows, places = (np.empty(starts[-1], np.int32) for _ in range(2))
+    documents, filled = np.zeros(len(rank), np.int32), starts[:-1].copy()
+    for number, (stems, part_rows, part_places) in enumerate(parts):
+        check()
+        parts[number] = _NOTHING
+        words = rank[stems]
+        order = np.argsort(words, kind="stable")
+        words, part_rows = words[order], part_rows[order]
+        counts = np.bincount(words, minlength=len(rank))
+        first = np.cumsum(counts) - counts
+        targets = (filled - first)[words] + np.arange(len(words))
+        rows[targets], places[targets] = part_rows, part_places[order]
+        filled += counts
+        is_first = np.ones(len(words), np.bool_)
+        is_first[1:] = (words[1:] != words[:-1]) | (part_rows[1:] != part_rows[:-1])
+        documents += np.bincount(words[is_first], minlength=len(rank)).astype(np.int32)
+    return rows, places, documents
 
 
 def _edit_distances(word: str, letters: npt.NDArray[np.uint32]) -> TermNumbers:

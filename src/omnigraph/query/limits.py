@@ -12,10 +12,21 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol, TypeVar
 
+import pyarrow as pa
+
 from omnigraph.errors import Category, InvalidInput, OmniError
+from omnigraph.query.spill_file import SpilledBatch, SpillFile
 
 DEFAULT_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 """Bytes that the rows of one query may take."""
+DEFAULT_DISK_BYTES = 16 * 1024 * 1024 * 1024
+"""Bytes of temporary files of all queries of a process."""
+BATCH_SHARE = 8
+"""A query that runs in batches makes rows of at most one of this many parts of its memory."""
+MAX_BATCH_BYTES = 512 * 1024 * 1024
+"""Bytes of one batch at most: a column of texts has 32-bit offsets."""
+MEMORY_CODE = "query_memory"
+"""The error code of a query that does not fit its memory limit."""
 
 
 _AnswerT = TypeVar("_AnswerT")
@@ -81,7 +92,7 @@ class MemoryPool:
     def set_limit(self, limit: int) -> None:
         """Change how much there is; queries that run keep what they hold."""
         if limit < 0:
-            message = f"the memory of all queries is a number from 0 up, not {limit}"
+            message = f"the memory or disk space of all queries is a number from 0 up, not {limit}"
             raise InvalidInput(message, code="query_limit_invalid")
         self.limit = limit
 
@@ -107,6 +118,15 @@ def _default_process_memory() -> int:
 
 PROCESS_MEMORY = MemoryPool(_default_process_memory())
 """What all queries of this process share."""
+
+
+PROCESS_DISK = MemoryPool(DEFAULT_DISK_BYTES)
+"""What the temporary files of all queries of this process share."""
+
+
+def set_query_disk(total: int) -> None:
+    """Set how many bytes the temporary files of all queries of this process may take together."""
+    PROCESS_DISK.set_limit(total)
 
 
 def set_query_memory(total: int) -> None:
@@ -135,8 +155,11 @@ class QueryBudget:
     memory: int = DEFAULT_MEMORY_BYTES
     pool: MemoryPool = PROCESS_MEMORY
     observer: QueryObserver | None = None
+    disk: MemoryPool = PROCESS_DISK
     _begun: float = field(default_factory=time.monotonic)
     _held: int = 0
+    _share: int = 1
+    _file: SpillFile | None = None
     _cancellation: Cancellation = field(default_factory=_cancellation.get)
 
     def __post_init__(self) -> None:
@@ -175,6 +198,49 @@ class QueryBudget:
         """Raise QueryLimit when the bytes would not fit."""
         self._hold(operator, size, f"{size:,} bytes")
 
+    @property
+    def limit(self) -> int:
+        """The bytes that the query may hold."""
+        return min(self.memory, self.pool.limit)
+
+    @property
+    def step_memory(self) -> int:
+        """The bytes that one operator may hold: a part of the limit while it runs in batches."""
+        if self._share == 1:
+            return self.limit
+        return min(self.limit // self._share, MAX_BATCH_BYTES)
+
+    # --- temporary files -----------------------------------------------------------------------
+
+    def begin_batches(self) -> None:
+        """Run in batches from now on: reserve all memory, of which operators get a part each."""
+        self.check_bytes("Query", self.limit)
+        self._share = BATCH_SHARE
+
+    @property
+    def spilled_bytes(self) -> int:
+        """The bytes that were written to the temporary file of the query."""
+        return 0 if self._file is None else self._file.size
+
+    def spill(self, operator: str, batch: pa.RecordBatch) -> SpilledBatch:
+        """Write rows to the temporary file of the query; it is deleted when the query ends."""
+        self.check(operator)
+        if self._file is None:
+            self._file = SpillFile()
+        size = self._file.written_size(batch)
+        if not self.disk.take(size):
+            message = (
+                f"{operator} would write {self.spilled_bytes + size:,} bytes to a temporary file; "
+                f"all queries of this process may write {self.disk.limit:,}. Narrow the match, "
+                "add a limit, or raise the bound with omnigraph.set_query_disk(total)"
+            )
+            raise QueryLimit(message, code="query_disk", operator=operator, limit=self.disk.limit)
+        try:
+            return self._file.write(batch)
+        except BaseException:
+            self.disk.give_back(size)
+            raise
+
     @contextmanager
     def kept(self, *, streams: bool = False) -> Iterator[None]:
         """Release memory at the end, of a query that `streams` its rows only when it fails.
@@ -191,7 +257,7 @@ class QueryBudget:
                 raise
             message = "the query needs more memory than there is"
             limit = self.memory
-            raise QueryLimit(message, code="query_memory", operator="Query", limit=limit) from error
+            raise QueryLimit(message, code=MEMORY_CODE, operator="Query", limit=limit) from error
         if not streams:
             self.release()
 
@@ -202,15 +268,19 @@ class QueryBudget:
         held, self._held = self._held, 0
         if held:
             self.pool.give_back(held)
+        file, self._file = self._file, None
+        if file is not None:
+            self.disk.give_back(file.size)
+            file.close()
 
     def _hold(self, operator: str, size: int, what: str) -> None:
         """Reserve memory before it is allocated: what the largest operator so far needs."""
+        limit = self.limit
+        if size > self.step_memory:
+            message = f"{operator} would make {what}, more than the query may hold in memory"
+            raise QueryLimit(message, code=MEMORY_CODE, operator=operator, limit=limit)
         if size <= self._held:
             return
-        limit = min(self.memory, self.pool.limit)
-        if size > limit:
-            message = f"{operator} would make {what}, more than the query may hold in memory"
-            raise QueryLimit(message, code="query_memory", operator=operator, limit=limit)
         if not self.pool.take(size - self._held):
             message = (
                 f"{operator} would make {what}; other queries of this process hold the memory "

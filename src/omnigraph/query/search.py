@@ -23,6 +23,7 @@ from omnigraph.query.bm25 import DEFAULT_EDITS, TextIndex
 from omnigraph.query.column_cache import SPARSE_RATIO, ColumnCache, TypeTable
 from omnigraph.query.expressions import Evaluator
 from omnigraph.query.frame import NO_ENTITY, Frame
+from omnigraph.query.limits import MEMORY_CODE, QueryLimit, chunk_slices
 from omnigraph.query.ranking import (
     RRF_K,
     FusedRanking,
@@ -41,6 +42,8 @@ from omnigraph.storage.columns import Positions
 NO_SCORES = SparseScores(np.empty(0, np.int64), np.empty(0))
 ROW_BY_ROW_LIMIT = 1024
 """Rows up to this number are ranked one by one."""
+TEXTS_AT_ONCE = 65_536
+"""Texts that are searched at once when the words of all do not fit memory."""
 
 
 @dataclass(slots=True)
@@ -75,23 +78,54 @@ class SearchEvaluator:
 
     def _holds(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         table, name, positions = _search_target(call, frame, evaluator)
+        if self._can_index(table, name, evaluator):
+            return pa.array(self._held(call, frame, evaluator))
+        held, [target, *_] = np.zeros(frame.rows, np.bool_), property_refs(call.arguments[0])
+        size = evaluator.rows_at_once([target], TEXTS_AT_ONCE)
+        for part in chunk_slices(len(positions), size):
+            evaluator.check()
+            held[part] = self._held(call, frame.take(part), evaluator)
+        return pa.array(held)
+
+    def _held(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
+    ) -> npt.NDArray[np.bool_]:
+        """Return for which rows a text predicate holds."""
+        table, name, positions = _search_target(call, frame, evaluator)
         query, *more = (evaluator.operand(argument, frame) for argument in call.arguments[1:])
         edits = more[0].as_py() if more else DEFAULT_EDITS
-        texts, places = self._texts(table, name, positions)
+        texts, places = self._texts(table, name, positions, evaluator)
         held, match = np.zeros(frame.rows, np.bool_), call.function.local.load()
         for text, rows in _rows_by_query(query, frame.rows):
             if text is not None and edits is not None:
                 held[rows] = texts.holds(match, text, edits)[places[rows]]
-        return pa.array(held)
+        return held
 
     def _texts(
-        self, table: TypeTable, name: str, positions: Positions
+        self, table: TypeTable, name: str, positions: Positions, evaluator: Evaluator
     ) -> tuple[TextIndex, Positions]:
         """Return texts, and which of them those at positions are; few are cut by themselves."""
-        if len(positions) * SPARSE_RATIO > table.rows or self.words.known(table, name):
-            return self.words.texts(table, name), positions
+        can_index = self._can_index(table, name, evaluator)
+        many = len(positions) * SPARSE_RATIO > table.rows
+        if can_index and (many or self.words.known(table, name)):
+            return self.words.texts(table, name, evaluator.check), positions
         distinct, back = np.unique(positions, return_inverse=True)
-        return TextIndex.of(table.values(name, distinct)), back
+        return TextIndex.of(table.values(name, distinct, whole=can_index)), back
+
+    def _can_index(self, table: TypeTable, name: str, evaluator: Evaluator) -> bool:
+        """Return whether the words of all texts are in memory, or the query may read all texts."""
+        return self.words.known(table, name) or evaluator.reads_whole(table, name)
+
+    def index(self, table: TypeTable, name: str, evaluator: Evaluator) -> TextIndex:
+        """Return the words of all texts; raise QueryLimit when these do not fit memory."""
+        if not self._can_index(table, name, evaluator):
+            message = (
+                f"a ranking would read all texts of {table.type.name}.{name}, more than the query "
+                "may hold in memory; raise its memory limit"
+            )
+            limit = evaluator.memory
+            raise QueryLimit(message, code=MEMORY_CODE, operator="Search", limit=limit)
+        return self.words.texts(table, name, evaluator.check)
 
     # --- rankings ------------------------------------------------------------------------------
 
@@ -275,7 +309,7 @@ class TextRelevance(TypeRanking):
     @property
     def _texts(self) -> TextIndex:
         table, name, _ = _search_target(self.call, self.frame, self.evaluator)
-        return self.search.words.texts(table, name)
+        return self.search.index(table, name, self.evaluator)
 
     def _key(self, query: str) -> tuple[str, VersionState, str, str]:
         table, name, _ = _search_target(self.call, self.frame, self.evaluator)

@@ -266,15 +266,30 @@ def _property_key(variable: str, name: str, frame: Frame, evaluator: Evaluator) 
     Where many rows are of few entities, their places among all entities are compared instead.
     """
     table, positions = evaluator.tables[variable], frame.positions[variable]
-    if variable in evaluator.indirect:
+    is_short = frame.rows <= SORT_RUN_ROWS or frame.rows * SPARSE_RATIO <= table.rows
+    if is_short or variable in evaluator.indirect or not evaluator.reads_whole(table, name):
         return column_values(evaluator.values(variable, name, positions))
-    if frame.rows <= SORT_RUN_ROWS or frame.rows * SPARSE_RATIO <= table.rows:
-        return column_values(table.values(name, positions))
     if table.rows <= RANK_ROWS and table.rows * TOP_K_RATIO <= frame.rows:
         places = table.codes(name, dense_ranks)
         return lambda rows: pa.array(places[positions[rows]])
     column = table.column(name)
     return lambda rows: column.take(pa.array(positions[rows]))
+
+
+def comparable_values(expression: Expression, frame: Frame, evaluator: Evaluator) -> pa.Array:
+    """Return the values of an expression, or numbers in their order, the same for all frames."""
+    if isinstance(expression, PropertyRef):
+        return comparable_property(expression.variable, expression.property, frame, evaluator)
+    return evaluator.column(expression, frame)
+
+
+def comparable_property(variable: str, name: str, frame: Frame, evaluator: Evaluator) -> pa.Array:
+    """Return the values of a property, or their places among those of few entities."""
+    table, positions = evaluator.tables[variable], frame.positions[variable]
+    is_few = table.rows <= RANK_ROWS and variable not in evaluator.indirect
+    if is_few and evaluator.reads_whole(table, name):
+        return pa.array(table.codes(name, dense_ranks)[positions].astype(np.int32))
+    return evaluator.values(variable, name, positions)
 
 
 def _top_k_candidate_rows(

@@ -6,7 +6,7 @@ as segments, each made from the texts of some fragments, without the rows that a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,20 +61,27 @@ class TextIndexCache:
         """Return whether the index of a property is in memory."""
         return self._store.get(_cache_key(table, name)) is not None
 
-    def texts(self, table: TypeTable, name: str) -> TextIndex:
-        """Return the texts of a property."""
+    def texts(
+        self, table: TypeTable, name: str, check: Callable[[], None] = lambda: None
+    ) -> TextIndex:
+        """Return the texts of a property; while they are read, `check` may raise."""
         key = _cache_key(table, name)
         version: _TextIndexVersion | None = self._store.get(key)
         if version is None:
             last = self._last.get((table.type.entity, name))
             before: _TextIndexVersion | None = self._store.get(last) if last is not None else None
-            version = self._view(table, name, before.cuts if before is not None else ())
+            cuts = before.cuts if before is not None else ()
+            version = self._view(table, name, cuts, check)
             self._store.keep(key, version)
             self._last.put((table.type.entity, name), key)
         return version.texts
 
     def _view(
-        self, table: TypeTable, name: str, segments: Sequence[_IndexedSegment]
+        self,
+        table: TypeTable,
+        name: str,
+        segments: Sequence[_IndexedSegment],
+        check: Callable[[], None],
     ) -> _TextIndexVersion:
         with table.open() as handle:
             fragments = list_fragments(handle)
@@ -82,7 +89,7 @@ class TextIndexCache:
         kept = [cut for cut in segments if _is_reusable(cut, there)]
         new, kept = _plan_segments(fragments, kept)
         if new or not kept:
-            segment = TextSegment.build(table.read_fragment_column(name, new))
+            segment = TextSegment.build(table.read_fragment_column(name, new), check)
             kept = [*kept, _IndexedSegment(tuple(new), segment)]
         starts = dict(zip(there, _fragment_starts(fragments), strict=True))
         parts = (SegmentView(cut.segment, _segment_positions(cut, there, starts)) for cut in kept)

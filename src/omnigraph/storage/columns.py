@@ -27,6 +27,8 @@ from omnigraph.storage.error_translation import translate_errors
 Positions = npt.NDArray[np.int64]
 ROW_OFFSET = "_rowoffset"
 _BATCH_ROWS = 65_536
+_TEXT_ROWS, _TEXT_BATCHES = 8_192, 4
+"""Rows of a batch of texts, and batches that are read ahead: texts may be long."""
 
 
 def read_column(handle: LanceDataset, column: str) -> pa.Array:
@@ -47,6 +49,13 @@ def column_chunks(handle: LanceDataset, columns: Sequence[str], rows: int) -> It
                 batches = []
         if batches:
             yield pa.Table.from_batches(batches)
+
+
+def stored_bytes(handle: LanceDataset) -> int:
+    """Return the size of all data files of a version."""
+    with translate_errors("reading the sizes of files"):
+        files = (file for f in handle.get_fragments() for file in f.metadata.files)
+        return sum(file.file_size_bytes or 0 for file in files)
 
 
 def id_ranks(ids: pa.Array) -> Positions:
@@ -215,7 +224,9 @@ def fragment_column(
     numbers = {fragment.number for fragment in fragments}
     chosen = [f for f in handle.get_fragments() if f.fragment_id in numbers]
     with translate_errors(f"reading column {column}"):
-        scanner = handle.scanner(columns=[column], fragments=chosen, batch_size=_BATCH_ROWS)
+        scanner = handle.scanner(
+            columns=[column], fragments=chosen, batch_size=_TEXT_ROWS, batch_readahead=_TEXT_BATCHES
+        )
         for batch in scanner.to_batches():
             yield batch.column(0)
 
