@@ -120,7 +120,7 @@ def raised(call: Any, *arguments: Any) -> Exception:
 
 def structure(html: str) -> str:
     """Return an output without its style and what differs from run to run, a line for a block."""
-    plain = _TIME.sub("TIME", _ID.sub("COMMIT", _STYLE.sub("", html)))
+    plain = _TIME.sub("TIME", _ID.sub("COMMIT", _STYLE.sub("", html))).replace(f"{ROOT}/", "")
     return _BLOCK.sub(r"\n\1", plain).strip() + "\n"
 
 
