@@ -45,7 +45,6 @@ CHECKED = {
     ): "the request checked change",
     ("pipeline/runs/runner.py", "delete_branch"): "_authorize and the deletion check branch_delete",
     ("pipeline/runs/runner.py", "merge"): "_authorize and _merge check branch_merge",
-    ("pipeline/connector/writer.py", "load"): "Target.request checks by the options of the writer",
     ("review/merging.py", "merge"): "Proposals.merge and its dry run checked branch_merge",
     ("pipeline/maintenance/optimize.py", "optimize"): "Graph.optimize checked admin",
     ("pipeline/maintenance/verify.py", "verify"): "Graph.verify checked admin",
