@@ -19,7 +19,7 @@ import click
 
 from omnigraph.cli.options import option_value
 from omnigraph.cli.output import wants_json
-from omnigraph.query.limits import SPARK_ENGINE
+from omnigraph.query.engine_names import SPARK_ENGINE
 
 INTERVAL_VARIABLE = "OMNIGRAPH_PROGRESS_SECONDS"
 """Seconds between two lines where standard error is not a terminal; 0 prints none."""

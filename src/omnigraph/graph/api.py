@@ -54,9 +54,10 @@ from omnigraph.policy.authorization import Authorizer
 from omnigraph.query.analytics.run import GraphAnalysis
 from omnigraph.query.checks import CheckResult, StateCheck, run_checks
 from omnigraph.query.engine import Engine, QuerySettings
+from omnigraph.query.engine_names import LOCAL_ENGINE, is_spark_engine
 from omnigraph.query.entities import Blob, open_blob, read_entity
 from omnigraph.query.explain import Explanation
-from omnigraph.query.limits import DEFAULT_MEMORY_BYTES, LOCAL_ENGINE, is_spark_engine
+from omnigraph.query.limits import DEFAULT_MEMORY_BYTES
 from omnigraph.query.neighbours import Neighbours, read_neighbours
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.running import RUNNING_QUERIES, RunningQuery, unknown_running_query

@@ -31,10 +31,10 @@ from omnigraph.merge.model import MergeResult
 from omnigraph.notebook.elements import public_uri
 from omnigraph.notebook.graphs import graph_html, schema_html
 from omnigraph.query.checks import CheckResult
+from omnigraph.query.engine_names import LOCAL_ENGINE
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
 from omnigraph.query.graph_view import GraphView
-from omnigraph.query.limits import LOCAL_ENGINE
 from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.running import RunningQuery

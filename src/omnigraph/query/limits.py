@@ -306,23 +306,3 @@ def run_in_parallel(work: Callable[[slice], None], parts: Iterator[slice]) -> No
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for done in [pool.submit(work, part) for part in parts]:
             done.result()
-
-
-# ----------------------------------------------------------------------
-# The engines, and the choice between them.
-
-
-LOCAL_ENGINE, SPARK_ENGINE = "local", "spark"
-ENGINES = (LOCAL_ENGINE, SPARK_ENGINE)
-
-
-def is_spark_engine(engine: str, **limits: float | None) -> bool:
-    """Return whether Spark was chosen; it has limits of its own, so ours are refused there."""
-    if engine not in ENGINES:
-        message = f"unknown engine '{engine}'; it is one of {', '.join(ENGINES)}"
-        raise InvalidInput(message, code="engine_unknown", engine=engine)
-    options = [name for name, value in limits.items() if value is not None]
-    if engine == SPARK_ENGINE and options:
-        message = f"{' and '.join(options)}: the local engine keeps such limits, Spark does not"
-        raise InvalidInput(message, code="engine_unsupported", options=options)
-    return engine == SPARK_ENGINE

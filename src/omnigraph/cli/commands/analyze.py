@@ -18,7 +18,7 @@ from omnigraph.cli.queries import output_style
 from omnigraph.cli.results import RESULT_FORMATS, write_result
 from omnigraph.errors import translate_disk_errors
 from omnigraph.graph import Graph
-from omnigraph.query.limits import ENGINES, LOCAL_ENGINE, SPARK_ENGINE
+from omnigraph.query.engine_names import ENGINES, LOCAL_ENGINE, SPARK_ENGINE
 from omnigraph.query.result import Result
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])

@@ -23,7 +23,7 @@ from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import report_line_counts, show_progress, spark_details
 from omnigraph.graph import Graph, import_archive
 from omnigraph.maintain.archive import ArchiveReport
-from omnigraph.query.limits import SPARK_ENGINE
+from omnigraph.query.engine_names import SPARK_ENGINE
 
 
 @click.command()

@@ -17,13 +17,9 @@ from omnigraph.pipeline.graph_handle import GraphHandle
 from omnigraph.query.analytics.algorithms import AnalysisAlgorithm, find_algorithm
 from omnigraph.query.analytics.run import GraphAnalysis, NodeValues
 from omnigraph.query.engine import QuerySettings
+from omnigraph.query.engine_names import LOCAL_ENGINE, SPARK_ENGINE, is_spark_engine
 from omnigraph.query.entities import find_type
-from omnigraph.query.limits import (
-    DEFAULT_MEMORY_BYTES,
-    LOCAL_ENGINE,
-    SPARK_ENGINE,
-    is_spark_engine,
-)
+from omnigraph.query.limits import DEFAULT_MEMORY_BYTES
 from omnigraph.query.result import Result
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type

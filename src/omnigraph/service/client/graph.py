@@ -22,9 +22,9 @@ from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCa
 from omnigraph.merge.model import MergeResult
 from omnigraph.notebook.display import ReportList
 from omnigraph.query.checks import CheckResult
+from omnigraph.query.engine_names import is_spark_engine
 from omnigraph.query.entities import Blob
 from omnigraph.query.explain import Explanation
-from omnigraph.query.limits import is_spark_engine
 from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.result import Result, ResultStream, column_types, to_stored_types
 from omnigraph.query.running import RunningQuery
