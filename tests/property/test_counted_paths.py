@@ -46,6 +46,13 @@ OTHERS = [
     "$a: Person  $a $w: knows $b  $b knows $a } return { count($w.since) as n, count($b) as m }",
     "$a: Person } return { $a.name as a, $a.age as age } order { $a.age desc } limit 3",
     "$a: Person } return { $a.name as a } order { $a.age, $a.name desc } limit 4 offset 2",
+    "$a: Person  $a knows $b  $c: Club } return { count($a) as n }",
+    "$c: Club  $a: Person  $a knows $b  $d: Club } return { $d.name as d, count($b) as n }",
+    "$a: Person  $a knows $b  $c: Person  $c knows $d } return { $c.age as c, count($a) as n }",
+    "$a: Person  $a knows $b  $c: Person  $c.age > $a.age } return { count($b) as n }",
+    "$a: Person  $a knows $b  $c: Person  $c knows $d  $c.age > $a.age } return { count($a) as n }",
+    "$a: Person  $b: Person  $c: Club } return { $a.age as a, count($c) as n, max($b.age) as m }",
+    "$a: Person  $a knows $b  $c: Club } return distinct { $c.name as c } order { $c.name }",
     '$a: Person { name: "p3" }  $a knows $b } return { $b.name as b, $b.age as age }',
     '$a: Person { name: "p3" }  $a.name = "p4" } return { $a.name as b }',
 ]

@@ -14,11 +14,12 @@ from omnigraph.errors import OmniError
 from omnigraph.query import engine, external_sort, limits, row_batches
 from omnigraph.query.engine import QuerySettings
 from omnigraph.query.limits import MEMORY_CODE, PROCESS_DISK, QueryLimit
+from tests.property.test_counted_paths import CYCLES, OTHERS, SCHEMA, some_lines
 from tests.property.test_join_order import answer
 from tests.support.agreement import disagreement
 from tests.support.catalogs import first
 from tests.support.effort import examples
-from tests.support.generated_reads import as_case, some_reads
+from tests.support.generated_reads import Read, as_case, some_reads
 from tests.support.graph_data import load, read_lines
 from tests.support.reference import World
 
@@ -78,3 +79,17 @@ def test_queries_with_a_temporary_file_have_the_answer_of_the_reference(seed, mo
             assert problem is None, f"{problem}\n" + as_case(drawn.sample, read)
     assert answered > asked // 2
     assert PROCESS_DISK.used == 0
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("seed", range(examples(2)))
+def test_rows_that_are_counted_instead_of_made_count_as_often_in_batches(tmp_path, seed):
+    lines, schema = some_lines(Random(seed)), first(SCHEMA)
+    graph = og.init(tmp_path / "g", SCHEMA)
+    load(graph, lines)
+    world = World(catalog=schema.catalog, graph=read_lines(lines, schema), embed=lambda *_: [])
+    for body in (*CYCLES, *OTHERS):
+        read = Read(f"query q() {{ match {{ {body} }}", {})
+        found = graph._engine.run(graph.snapshot(), read.text, {}, None, QuerySettings())
+        problem = disagreement(answer(world, read), found.columns, list(found))
+        assert problem is None, "\n".join([body, problem, *lines])

@@ -29,7 +29,7 @@ from omnigraph.plan.expressions import (
 )
 from omnigraph.query.column_cache import ColumnCache, TypeTable
 from omnigraph.query.comparison import Mask
-from omnigraph.query.exact_integers import exact_sum
+from omnigraph.query.exact_integers import Weights
 from omnigraph.query.expansion import EdgeExpansion, ExpandMode
 from omnigraph.query.expressions import Constants, Evaluator
 from omnigraph.query.frame import NO_ENTITY, OUTER_ROW, Frame
@@ -132,8 +132,7 @@ class Execution:
         self.budget.check(type(operator).__name__)
         frame = self._executed(operator, needed, weigh=weigh, most=most)
         if self.trace is not None:
-            rows = frame.rows if frame.weights is None else exact_sum(frame.weights)
-            self.note(operator, rows, begun)
+            self.note(operator, frame.total, begun)
         return frame.only(needed)
 
     def _executed(
@@ -147,13 +146,13 @@ class Execution:
             case op.SemiJoin():
                 return self._close(operator, needed, weigh=weigh)
             case op.Cross():
-                return self._cross(operator, needed)
+                return self._cross(operator, needed, weigh=weigh)
             case op.Union():
                 return self._union(operator, needed)
             case op.Filter(input=source, predicate=predicate):
                 used = needed | predicate_variables(predicate)
                 if isinstance(source, op.Cross) and not has_predicate_call(predicate):
-                    return self._filtered_cross(source, used, predicate)
+                    return self._filtered_cross(source, used, predicate, weigh=weigh)
                 return self._filtered(self.rows(source, used, weigh=weigh), (predicate,))
             case op.AntiJoin() | op.ExistsJoin():
                 return self._tested(operator, needed, weigh=weigh)
@@ -353,24 +352,33 @@ class Execution:
             mode=self.mode,
         )
 
-    def _cross(self, cross: op.Cross, needed: set[str]) -> Frame:
+    def _cross(self, cross: op.Cross, needed: set[str], *, weigh: bool) -> Frame:
         """Return every row of one side with every row of the other, made a part at a time."""
-        left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
+        left, right = (self.rows(side, needed, weigh=weigh) for side in (cross.left, cross.right))
+        for side, other in ((right, left), (left, right)) if weigh else ():
+            if not side.positions:  # Only the number of its rows matters.
+                self.examine(cross, other.rows)
+                return other.repeated(side.total)
         total, names = left.rows * right.rows, [*left.positions, *right.positions]
         # Two columns more say which row of each side a row is made of.
         self.budget.check("Cross", total, len(names) + 2)
         self.examine(cross, total)
         columns = {name: np.empty(total, np.int64) for name in names}
+        weights: list[Weights] = []
         for part in chunk_slices(total, STEP_ROWS):
             self.budget.check("Cross")
-            for name, values in _cross_product_rows(left, right, part).positions.items():
+            rows = _cross_product_rows(left, right, part)
+            for name, values in rows.positions.items():
                 columns[name][part] = values
-        return Frame(total, columns)
+            weights += [] if rows.weights is None else [rows.weights]
+        return Frame(total, columns, np.concatenate(weights) if weights else None)
 
-    def _filtered_cross(self, cross: op.Cross, needed: set[str], test: Predicate) -> Frame:
+    def _filtered_cross(
+        self, cross: op.Cross, needed: set[str], test: Predicate, *, weigh: bool
+    ) -> Frame:
         """Return the rows of a cross product that pass a test; others are not kept."""
         begun = self.now()
-        left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
+        left, right = (self.rows(side, needed, weigh=weigh) for side in (cross.left, cross.right))
         total, size = left.rows * right.rows, 0
         frames = [_cross_product_rows(left, right, slice(0, 0))]
         for part in chunk_slices(total, STEP_ROWS):
@@ -495,7 +503,9 @@ def _shifted(positions: Positions, tables: Mapping[str, TypeTable], name: str) -
 def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
     """Return a range of the rows of a cross product."""
     ours, theirs = np.divmod(np.arange(part.start, part.stop), max(right.rows, 1))
-    return left.take(ours).with_columns(right.take(theirs).positions)
+    other = right.take(theirs)
+    rows = left.take(ours).with_columns(other.positions)
+    return rows if other.weights is None else rows.weighed(other.weights)
 
 
 def _source_scan(operator: op.RowOperator) -> op.Scan | None:

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.query.exact_integers import MAX_I64, Weights, exact_product, sum_by_group
+from omnigraph.query.exact_integers import (
+    MAX_I64,
+    Weights,
+    exact_product,
+    exact_sum,
+    sum_by_group,
+)
 from omnigraph.storage.columns import Positions
 
 OUTER_ROW = "#row"
@@ -30,6 +36,11 @@ class Frame:
     rows: int
     positions: Mapping[str, Positions] = field(default_factory=dict)
     weights: Weights | None = None
+
+    @property
+    def total(self) -> int:
+        """How many rows count."""
+        return self.rows if self.weights is None else exact_sum(self.weights)
 
     def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Frame:
         """Return chosen rows, by number or by mask; a range of them is not copied."""
@@ -58,6 +69,11 @@ class Frame:
             return Frame(self.rows, self.positions, weights)
         return Frame(self.rows, self.positions, weights).take(there)
 
+    def repeated(self, times: int) -> Frame:
+        """Return each row as if it were there a number of times."""
+        kind = np.int64 if times <= MAX_I64 else object
+        return self.weighed(np.full(self.rows, times, kind))
+
     def sums_by(self, positions: Positions, count: int) -> Weights:
         """Return how often rows count by position."""
         if self.weights is None:
@@ -83,6 +99,10 @@ class Frame:
         """Return the rows of some frames of the same variables, one after the other."""
         if len(frames) == 1:
             return frames[0]
-        names = frames[0].positions
+        names, weights = frames[0].positions, None
         columns = {n: np.concatenate([f.positions[n] for f in frames]) for n in names}
-        return cls(sum(frame.rows for frame in frames), columns)
+        if any(frame.weights is not None for frame in frames):
+            weights = np.concatenate(
+                [np.ones(f.rows, np.int64) if f.weights is None else f.weights for f in frames]
+            )
+        return cls(sum(frame.rows for frame in frames), columns, weights)

@@ -81,7 +81,8 @@ class RowBatches:
         cross = operator.input if isinstance(operator, op.Filter) else operator
         if isinstance(cross, op.Cross):
             names = needed | _own_variables(operator)
-            self.execution.given[id(cross.right)] = self.execution.rows(cross.right, names)
+            rows = self.execution.rows(cross.right, names, weigh=self.weigh)
+            self.execution.given[id(cross.right)] = rows
 
     # --- order and limit -----------------------------------------------------------------------
 

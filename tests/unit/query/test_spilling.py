@@ -62,6 +62,8 @@ QUERIES = {
     "optional": "$a: Person  optional { $a $e:knows $b  $b.age > 80 } } "
     "return { $a.name as a, $e.since as s, $b.name as b } order { $b.name, $a.name }",
     "cycle": "$a: Person  $a $e:knows $b  $b knows $a } return { $a.name as a, count($b) as n }",
+    "counted pairs": "$a: Person  $a knows $b  $c: Person  $c.city >= $a.city } "
+    "return { $c.city as c, count($a) as n } order { c }",
     "nothing": f"{PAIRS}  $e.since + $b.age > 10000 }} return {{ $b.city as c, sum($a.age) as n }}",
 }
 
