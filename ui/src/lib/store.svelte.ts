@@ -106,7 +106,7 @@ class Store {
 function takeToken(): string | null {
   const match = /^#token=([^&]+)/.exec(location.hash);
   if (match === null) return null;
-  history.replaceState(null, '', `${location.pathname}#/`);
+  router.go('#/', { replace: true });
   return decodeURIComponent(match[1]!);
 }
 
