@@ -38,6 +38,7 @@ SUITE = (
     "tests/cli/test_program.py",
     "tests/cli/test_query_text.py",
     "tests/cli/test_writes.py",
+    "tests/server/test_langchain.py",
     "tests/server/test_routes.py",
 )
 """Tests that touch every dependency: storage, Arrow, the command line, the server, policies."""
@@ -65,10 +66,20 @@ def main() -> int:
 
 
 def find_python(version: str) -> str | None:
-    """Return the interpreter of a version, if this machine has it."""
+    """Return the interpreter of a version, if this machine has it: on the path or from pyenv."""
     if version == ".".join(map(str, sys.version_info[:2])):
         return sys.executable
-    return shutil.which(f"python{version}")
+    program = f"python{version}"
+    on_path = shutil.which(program)
+    installed = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/{program}"))
+    # A shim of pyenv is on the path for every version that is installed, and works for one only.
+    candidates = [*([on_path] if on_path else []), *map(str, installed)]
+    return next(filter(_works, candidates), None)
+
+
+def _works(python: str) -> bool:
+    done = subprocess.run([python, "-c", ""], capture_output=True, check=False)
+    return done.returncode == 0
 
 
 def run(uv: str, version: str, resolution: str) -> bool:
@@ -87,6 +98,7 @@ def run(uv: str, version: str, resolution: str) -> bool:
             "--quiet",
             *resolve,
             "--extra=all",
+            "--extra=langchain",
             "-o",
             str(pins),
             "pyproject.toml",

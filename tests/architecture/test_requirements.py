@@ -6,8 +6,12 @@ lacks a tool for development passes it.
 
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
+
+from scripts import compat
 
 
 def requirements_with_extra(extra: str) -> Iterator[Requirement]:
@@ -36,3 +40,17 @@ def test_every_requirement_is_installed() -> None:
         if not requirement.specifier.contains(version, prereleases=True):
             missing.append(f"{text}: {version} is installed")
     assert missing == [], "run make lock"
+
+
+def test_a_python_that_does_not_start_is_not_chosen(tmp_path: Path, monkeypatch: Any) -> None:
+    for name, code in (("shims/python3.9", 127), (".pyenv/versions/3.9.2/bin/python3.9", 0)):
+        program = tmp_path / name
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\nexit {code}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "shims"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    installed = tmp_path / ".pyenv/versions/3.9.2/bin/python3.9"
+    assert compat.find_python("3.9") == str(installed)
+    installed.unlink()
+    assert compat.find_python("3.9") is None
