@@ -109,11 +109,11 @@ class BaseParser(ABC):
         article = "an" if kind[0] in "aeiou" else "a"
         self.fail_expected(f"{article} {kind}" if named else f"`{kind}`", where, hint=hint)
 
-    def expect_word(self, word: str, where: str) -> Token:
+    def expect_word(self, word: str, where: str, *, hint: str | None = None) -> Token:
         """Read this word or fail."""
         if self.at_word(word):
             return self.advance()
-        self.fail_expected(f"`{word}`", where)
+        self.fail_expected(f"`{word}`", where, hint=hint)
 
     def name(self, where: str) -> Name:
         """Read a lower-case name."""

@@ -32,6 +32,9 @@ _JOINING_HINTS = {
     "and": "clauses are joined by writing one after the other",
     "or": "write `or` inside parentheses: `( … or … )`",
 }
+_STARTS_OF_OTHER_LANGUAGES = frozenset({"select", "match", "with", "unwind"})
+"""The words that people who know SQL or Cypher begin with."""
+_READ_HINT = "a read is written `match { $p: Person  $p knows $q } return { $q.name }`"
 CHANGES = ("insert", "update", "delete")
 """The words that a statement of a mutation begins with."""
 ANONYMOUS_NAME = "query"
@@ -104,7 +107,8 @@ class _QueryParser(BaseParser):
         """`"query" ident "(" [ param { "," param } ] ")" { qannot } "{" body "}"`."""
         start = self.token
         self.depth = 0
-        self.expect_word("query", "here")
+        is_other_language = start.text.lower() in _STARTS_OF_OTHER_LANGUAGES
+        self.expect_word("query", "here", hint=_READ_HINT if is_other_language else None)
         name = self.name("after `query`")
         self.expect("(", "to open the parameter list")
         parameters = self.separated(self._parameter, until=")")
@@ -148,6 +152,8 @@ class _QueryParser(BaseParser):
     def _read_body(self) -> qt.ReadBody:
         """`match { … } return [distinct] { … } [order { … }] [limit n] [offset n]`."""
         match = self.advance()
+        if self.at("("):
+            self.fail_expected("`{`", "after `match`", hint=_READ_HINT)
         clauses = self._block("match", self._clause)
         match_span = self.span_from(match)
         returns = self.expect_word("return", "after the match block")
