@@ -257,6 +257,13 @@ def test_names_of_columns_become_valid_names(infer):
     assert load_catalog(schema_text(schema)).nodes["Row"].properties["id_2"].type.nullable
 
 
+def test_a_column_without_a_name_is_named_by_its_position(infer):
+    inferred = infer(people_csv=",name,age\n0,Ada,36\n1,Bo,4\n")
+    rows = typed_rows(inferred)["node:Person"].read_all().to_pylist()
+    assert [(row["_c0"], row["name"], row["age"]) for row in rows] == [(0, "Ada", 36), (1, "Bo", 4)]
+    assert str(property_of(inferred, "_c0").type) == "I64"
+
+
 def test_words_of_tables_become_names():
     words = ["people", "companies", "boxes", "classes", "buses", "status", "analysis", "as"]
     assert [names.singular([word])[0] for word in words] == [
@@ -285,7 +292,7 @@ def test_files_that_cannot_be_read_are_all_named(infer, tmp_path):
     assert [reason.partition(": ")[2][:40] for reason in reasons[:-1]] == [
         "columns `x` and `x` have the same name",
         "row 1: expected 2 cells, got 1",
-        "column `x` is not UTF-8; declare another",
+        "column `x` is not UTF-8; give its encodi",
         "it is a graph batch, whose lines name ty",
         "line 2: expected an object, got array",
         "line 1: NaN is not a number",

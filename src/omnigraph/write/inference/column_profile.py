@@ -101,7 +101,7 @@ class ColumnProfile:
         try:
             texts.validate(full=True)
         except pa.ArrowException as error:
-            message = f"column `{self.name}` is not UTF-8; declare another encoding"
+            message = f"column `{self.name}` is not UTF-8; give its encoding, such as latin-1"
             raise UnreadableInput(message) from error
         if is_first:
             self.forms = list(_TEXT_FORMS if self.is_text else _JSON_FORMS)

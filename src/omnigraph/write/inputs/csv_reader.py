@@ -137,7 +137,7 @@ def _first_record(head: bytes, dialect: CsvDialect) -> list[str]:
         return [f"_c{number}" for number in range(len(names))]
     for name in names:
         if not is_unicode(name):
-            message = "the header is not UTF-8; if the file has another encoding, declare it"
+            message = "the header is not UTF-8; give its encoding, such as latin-1"
             raise UnreadableInput(message)
     return names
 
