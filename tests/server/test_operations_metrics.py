@@ -77,6 +77,28 @@ def assert_dashboard_fits(text):
     assert named - exposed == set()
 
 
+def test_lookups_of_the_column_cache_are_counted(tmp_path):
+    uri = make_graph(tmp_path / "g")
+    name = "omnigraph_column_cache_lookups_total"
+    with (
+        serving(f"--graph=people={uri}", "--unauthenticated", "--no-maintenance") as server,
+        server.client() as client,
+    ):
+        use(client)
+        text = client.get("/metrics").text
+        misses, hits = (sample(text, name, outcome=one) or 0 for one in ("miss", "hit"))
+        assert misses > 0
+        for _ in range(3):
+            client.post("/graphs/people/query", json={"query": ALL_PEOPLE})
+        text = client.get("/metrics").text
+    assert (sample(text, name, outcome="miss"), sample(text, name, outcome="hit") > hits) == (
+        misses,
+        True,
+    )
+    assert sample(text, "omnigraph_memory_bytes", kind="topology_cache") == 0
+    assert sample(text, "omnigraph_memory_bytes", kind="column_cache") > 0
+
+
 def test_the_public_address_does_not_name_graphs(tmp_path):
     uri = make_graph(tmp_path / "g")
     with (

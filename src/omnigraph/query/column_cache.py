@@ -62,11 +62,17 @@ CacheKey: TypeAlias = tuple[str, VersionState, str]
 
 
 _caches: WeakSet[ColumnCache] = WeakSet()
+_lookups = {"hit": 0, "miss": 0}
 
 
 def cached_column_bytes() -> int:
     """Return the size of the columns that this process has in memory, of all graphs."""
     return sum(cache.size for cache in list(_caches))
+
+
+def column_cache_lookups() -> dict[str, int]:
+    """Return how often this process looked up columns, by outcome: `hit` or `miss`."""
+    return dict(_lookups)
 
 
 class ColumnCache:
@@ -120,6 +126,7 @@ class ColumnCache:
         """Return what is kept under a key, or None."""
         with self._lock:
             value = self._values.get(key)
+            _lookups["miss" if value is None else "hit"] += 1
             if value is not None:
                 self._versions.get(key[:2])
             return value

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from threading import Lock
 from typing import TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -70,6 +71,14 @@ class Topology:
         return self.out.nbytes + self.into.nbytes
 
 
+_caches: WeakSet[TopologyCache] = WeakSet()
+
+
+def cached_topology_bytes() -> int:
+    """Return the size of the topologies that this process has in memory, of all graphs."""
+    return sum(cache.size for cache in list(_caches))
+
+
 class TopologyCache:
     """The topologies of one graph that are in memory or in files.
 
@@ -90,7 +99,13 @@ class TopologyCache:
         )
         self._spent: LruCache[tuple[int, ...], float] = LruCache(MAX_TRACKED_TOPOLOGIES)
         self._finding, self._building = Lock(), Lock()
+        _caches.add(self)
         self.built = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes of the topologies it holds."""
+        return self._loaded.total + self._merged_cache.total
 
     def find(self, ends: EdgeTables) -> Topology | None:
         """Return a topology that is there, or can be had from one that nearly fits."""

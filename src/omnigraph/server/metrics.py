@@ -13,8 +13,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from omnigraph.commit.commit_events import CommitEvent, ignore_commits, observe_commits
-from omnigraph.query.column_cache import cached_column_bytes
+from omnigraph.query.column_cache import cached_column_bytes, column_cache_lookups
 from omnigraph.query.limits import PROCESS_MEMORY
+from omnigraph.query.topology import cached_topology_bytes
 from omnigraph.server.maintenance_metrics import MaintenanceMetrics
 
 METRICS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -103,11 +104,18 @@ class ServerMetrics:
         )
         self._memory = Gauge(
             "omnigraph_memory_bytes",
-            "Memory: resident, of rows of running queries, of cached columns",
+            "Memory: resident, of rows of running queries, of cached columns and topologies",
             ("kind",),
             registry=self._registry,
             multiprocess_mode="livesum",
         )
+        self._lookups = Counter(
+            "omnigraph_column_cache_lookups",
+            "Columns that a query looked up in memory",
+            ("outcome",),
+            registry=self._registry,
+        )
+        self._looked_up = column_cache_lookups()
         observe_commits(self._commit_event)
 
     def close(self) -> None:
@@ -133,14 +141,19 @@ class ServerMetrics:
         self._operations.labels(name, operation, outcome).observe(seconds)
         self._measure_memory()
 
-    def _measure_memory(self) -> None:
+    def _measure_memory(self, max_age: float = _MEMORY_SECONDS) -> None:
         now = time.monotonic()
-        if now - self._measured_at < _MEMORY_SECONDS:
+        if now - self._measured_at < max_age:
             return
         self._measured_at = now
         self._memory.labels("resident").set(_resident_bytes())
         self._memory.labels("query_rows").set(PROCESS_MEMORY.used)
         self._memory.labels("column_cache").set(cached_column_bytes())
+        self._memory.labels("topology_cache").set(cached_topology_bytes())
+        lookups = column_cache_lookups()
+        for outcome, number in lookups.items():
+            self._lookups.labels(outcome).inc(number - self._looked_up[outcome])
+        self._looked_up = lookups
 
     def read_begun(self) -> None:
         """Count a read that has a thread."""
@@ -164,6 +177,7 @@ class ServerMetrics:
 
     def exposition(self) -> bytes:
         """Return all counts as Prometheus reads them."""
+        self._measure_memory(max_age=0)
         if not self._shared:
             return generate_latest(self._registry)
         together = CollectorRegistry()
