@@ -59,6 +59,9 @@ def place(tmp_path_factory):
         "queries.gq": QUERIES,
         "mutations.gq": MUTATIONS,
         "stored/people.gq": QUERIES,
+        "params.json": '{"name": "Ada"}',
+        "company-brain/policy.tests.yaml": "version: 1\ncases:\n"
+        "  - { id: reads, actor: act-alice, action: read, branch: main, expect: allow }\n",
         "seed.jsonl": '{"type":"Person","data":{"name":"Ada"}}\n',
         "embed-config.yaml": "sources: { raw_seed: seed.jsonl }\n"
         "embeddings: { dimension: 4, types: { Person: { target: v, fields: [name] } } }\n",
