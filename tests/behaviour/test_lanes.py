@@ -53,6 +53,21 @@ def loaded(graph):
     return graph
 
 
+def test_types_have_properties_and_counts(loaded):
+    by_name = {one.name: one for one in loaded.types}
+    person, knows = by_name["Person"], by_name["Knows"]
+    assert (person.kind, person.name, person.count) == ("node", "Person", 2)
+    assert next(iter(person.properties.items())) == ("name", "String")
+    assert person.properties["age"] == "I32?"
+    assert (knows.kind, knows.count, knows.source, knows.target) == ("edge", 1, "Person", "Person")
+    assert (repr(person), repr(knows)) == ("<node Person, 2>", "<edge Knows: Person -> Person, 1>")
+    branch = loaded.branch("more", create=True)
+    branch.mutate(ADD, {"name": "Cy", "age": None})
+    assert {one.name: one.count for one in branch.types}["Person"] == 3
+    assert {one.name: one.count for one in loaded.types}["Person"] == 2
+    assert "2 nodes" in loaded.types._repr_html_()
+
+
 def ages(graph, at=None):
     return {row["name"]: row["age"] for row in graph.query(PEOPLE, at=at)}
 

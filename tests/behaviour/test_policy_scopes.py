@@ -165,6 +165,7 @@ def surfaces(graph, folder):
     yield "entity", repr(graph.entity_at("Person", "ada"))
     for type_name, id_ in (("Person", "ada"), ("Knows", "k")):
         yield "history", repr(graph.history(type_name, id_))
+        yield "types", repr([(one, one.properties) for one in graph.types])
         yield "blame", repr(graph.blame(type_name, id_))
     yield "diff", [change.to_json() for change in graph.diff(first, "main")]
     yield "schema diff", repr(graph.schema.diff(first, "main"))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import omnigraph.graph as og
+from omnigraph.graph.modes import LoadMode
 from omnigraph.write import ValidationFailed
 from tests.support.changes import read_state
 
@@ -316,7 +317,7 @@ class Life:
             return
         rows = [self._row(world, type_) for _ in range(self.chance.randrange(1, 4))]
         given = {row["id"]: row for row in rows}
-        mode = "overwrite" if type_.is_edge and self.chance.random() < 0.2 else "merge"
+        mode: LoadMode = "overwrite" if type_.is_edge and self.chance.random() < 0.2 else "merge"
         if mode == "overwrite":
             type_.rows = {}
         for id_, row in given.items():

@@ -17,6 +17,7 @@ import omnigraph.graph as og
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
 from omnigraph.commit.staged_commit import StagedCommit, new_commit_id
+from omnigraph.graph.modes import Durability
 from omnigraph.maintain.cleanup import cleanup
 from tests.support.group_writers import CHANGES, WRITERS, change
 from tests.support.group_writers import SCHEMA as GROUP_SCHEMA
@@ -166,7 +167,11 @@ def expected_states(uri: str, kind: str) -> list[State]:
 
 
 def run(
-    connection: Connection, where: tuple[str, str, str], kind: str, step: int, durability: str
+    connection: Connection,
+    where: tuple[str, str, str],
+    kind: str,
+    step: int,
+    durability: Durability,
 ) -> None:
     """Perform a scenario with recorded syncs; report every change whose call has returned.
 

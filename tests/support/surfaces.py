@@ -16,6 +16,7 @@ import pyarrow as pa
 import omnigraph.graph as og
 from omnigraph.catalog import Catalog, TypeKind
 from omnigraph.errors import OmniError
+from omnigraph.graph.modes import LoadMode
 from omnigraph.lang import QueryError
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_column
@@ -60,7 +61,7 @@ class Wanted:
     """
 
     steps: tuple[Step, ...]
-    mode: str = "merge"
+    mode: LoadMode = "merge"
     partial: bool = False
     before: State | None = None
     in_order: bool = False

@@ -36,6 +36,7 @@ from omnigraph.cli.output import JSON_KEY, wants_json
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
+from omnigraph.graph.modes import Durability, OpenMode
 from omnigraph.policy import Policy
 from omnigraph.service.user_config import PROFILE_VARIABLE, UserConfig, read_user_config
 
@@ -71,16 +72,16 @@ class GraphOpener:
 
     uri: str | None
     store: str | None
-    mode: str
+    mode: OpenMode
     actor: str | None
     destroys: bool
 
     def __call__(
         self,
         *,
-        mode: str | None = None,
+        mode: OpenMode | None = None,
         destroys: bool | None = None,
-        durability: str | None = None,
+        durability: Durability | None = None,
     ) -> Graph:
         """Return the open graph; by default as the command declares."""
         return open_addressed_graph(
@@ -105,11 +106,11 @@ def open_addressed_graph(  # noqa: PLR0913 - the options of opening a graph
     uri: str | None,
     store: str | None,
     *,
-    mode: str = "ro",
+    mode: OpenMode = "ro",
     actor: str | None = None,
     destroys: bool = False,
     graph_id: str | None = None,
-    durability: str | None = None,
+    durability: Durability | None = None,
 ) -> Graph:
     """Open the addressed graph; a remote graph has the same methods.
 
@@ -165,7 +166,7 @@ def graph_command(
     optional: str | None = None,
     actor: bool = False,
     lazy: bool = False,
-    mode: str = "ro",
+    mode: OpenMode = "ro",
     destroys: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for a command on the addressed graph, which is its first argument.

@@ -29,6 +29,7 @@ from omnigraph.graph.context import GraphContext
 from omnigraph.graph.history import Branches, Changes, Commits, Tags
 from omnigraph.graph.listings import CheckResults
 from omnigraph.graph.maintenance import Maintenance
+from omnigraph.graph.modes import Durability, EngineName, OpenMode
 from omnigraph.graph.proposals import Proposals, Protection
 from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
 from omnigraph.graph.schema import Indexes, Schema, read_schema_text
@@ -80,7 +81,7 @@ def init(  # noqa: PLR0913 - the options of a graph
     embedding: ProviderChoice = None,
     policy: Policy | str | os.PathLike[str] | None = None,
     actor: str | None = None,
-    durability: str | None = None,
+    durability: Durability | None = None,
 ) -> Graph:
     """Create an empty graph at an address that has none.
 
@@ -106,14 +107,14 @@ def init(  # noqa: PLR0913 - the options of a graph
 
 def open(  # noqa: PLR0913 - the options of a graph
     uri: str | os.PathLike[str],
-    mode: str = "rw",
+    mode: OpenMode = "rw",
     *,
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
     embedding: ProviderChoice = None,
     policy: Policy | str | os.PathLike[str] | None = None,
     actor: str | None = None,
-    durability: str | None = None,
+    durability: Durability | None = None,
 ) -> Graph:
     """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
 
@@ -151,7 +152,7 @@ def import_archive(
     storage_options: Mapping[str, str] | None = None,
     policy: Policy | str | os.PathLike[str] | None = None,
     actor: str | None = None,
-    durability: str | None = None,
+    durability: Durability | None = None,
 ) -> ArchiveReport:
     """Make a graph of a file that `export_archive` wrote, at an address that has none."""
     Authorizer(None if policy is None else Policy.of(policy), actor).check(PolicyAction.ADMIN)
@@ -204,7 +205,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         return self._context.engine
 
     @property
-    def mode(self) -> str:
+    def mode(self) -> OpenMode:
         return self._context.mode
 
     @property
@@ -298,14 +299,14 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
     def blob(self, type_name: str, id: str, property: str, at: SnapshotRef | None = None) -> Blob:
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
 
-    def _query(self, call: QueryCall[SnapshotRef], engine: str) -> Any:  # noqa: ANN401 - by engine
+    def _query(self, call: QueryCall[SnapshotRef], engine: EngineName) -> Any:  # noqa: ANN401 - by engine
         source, params, name = call.source, call.params, call.name
         if is_spark_engine(engine, timeout=call.timeout, memory=call.memory):
             return spark.query_frame(self, source, params, name=name, at=call.at)
         settings = self._settings(call.timeout, call.memory)
         return self._engine.run(self.snapshot(call.at), source, params, name, settings)
 
-    def _stream(self, call: QueryCall[SnapshotRef], engine: str) -> ResultStream:
+    def _stream(self, call: QueryCall[SnapshotRef], engine: EngineName) -> ResultStream:
         source, params, name = call.source, call.params, call.name
         if is_spark_engine(engine, timeout=call.timeout, memory=call.memory):
             return spark.query_stream(self, source, params, name=name, at=call.at)
@@ -352,7 +353,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         edges: Sequence[str],
         *,
         at: SnapshotRef | None = None,
-        engine: str = LOCAL_ENGINE,
+        engine: EngineName = LOCAL_ENGINE,
         timeout: float | None = None,
         memory: int | None = None,
         **options: Any,  # noqa: ANN401 - those of the algorithm
@@ -402,7 +403,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         *,
         types: Sequence[str] = (),
         format: str = "parquet",
-        engine: str = LOCAL_ENGINE,
+        engine: EngineName = LOCAL_ENGINE,
     ) -> dict[str, int]:
         """Write a folder of files per type; return how many entities each type has.
 
@@ -432,7 +433,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         options: LoadOptions,
         target: CommitOptions,
         vectors_from: VectorsFrom,
-        engine: str,
+        engine: EngineName,
     ) -> LoadResult:
         self._context.check_fork(target.branch, options.from_)
         request = self._context.write_request("load", target)
@@ -520,7 +521,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         return self._context.pipeline_request(operation, branch, message)
 
     def optimize(
-        self, *, branch: str | None = None, engine: str = LOCAL_ENGINE
+        self, *, branch: str | None = None, engine: EngineName = LOCAL_ENGINE
     ) -> MaintenanceReport:
         """Compact every type and complete its indexes, as one commit that changes no entity.
 
@@ -532,7 +533,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
             return spark.optimize_on_spark(self._manifest, request)
         return optimize(self._manifest, request)
 
-    def verify(self, *, deep: bool = False, engine: str = LOCAL_ENGINE) -> VerifyReport:
+    def verify(self, *, deep: bool = False, engine: EngineName = LOCAL_ENGINE) -> VerifyReport:
         """Prove that the graph is whole; with `engine="spark"`, executors read it.
 
         `deep` compares every file with its checksum first, in a process with limited memory.

@@ -11,6 +11,7 @@ from omnigraph.commit.model import MAIN, CommitId, Snapshot
 from omnigraph.commit.protection import WritePermit
 from omnigraph.commit.snapshot import SnapshotRef, apply_scope, head_snapshot, resolve_snapshot
 from omnigraph.errors import InvalidInput
+from omnigraph.graph.modes import OpenMode
 from omnigraph.graph.protocol import CommitOptions
 from omnigraph.lang import QueryError
 from omnigraph.plan import MutationPlan, ReadPlan, compile_query
@@ -31,7 +32,7 @@ class GraphContext:
 
     manifest: Manifest
     engine: Engine
-    mode: str
+    mode: OpenMode
     gate: Authorizer = ALLOW_ALL
     current_branch: str = MAIN
     external_blobs: tuple[str, ...] = ()

@@ -25,8 +25,10 @@ from omnigraph.commit.manifest import unknown_branch_error
 from omnigraph.commit.model import Branch, Commit, CommitId, Tag
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import OmniError
+from omnigraph.graph.modes import EngineName, LoadMode, OpenMode
 from omnigraph.graph.part import BranchContext, GraphPart
 from omnigraph.graph.proposal_protocol import ProposalsApi, ProtectionApi
+from omnigraph.graph.type_summary import TypeList
 from omnigraph.merge.model import MergeResult
 from omnigraph.notebook.elements import public_uri
 from omnigraph.notebook.graphs import graph_html, schema_html
@@ -305,7 +307,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
 
     @property
     @abstractmethod
-    def mode(self) -> str:
+    def mode(self) -> OpenMode:
         """How it was opened: `rw` or `ro`."""
 
     @property
@@ -317,6 +319,11 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
     def branch_name(self) -> str:
         """The branch it reads and writes by default."""
         return self._context.current_branch
+
+    @property
+    def types(self) -> TypeList:
+        """The types of its newest state, with their properties and numbers of entities."""
+        return TypeList(self.snapshot().type_facts())
 
     @property
     def on(self) -> str:
@@ -479,7 +486,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         at: _StateT | None = None,
         timeout: float | None = None,
         memory: int | None = None,
-        engine: Literal["local"] = "local",
+        engine: Literal["local"] = LOCAL_ENGINE,
     ) -> Result: ...
 
     @overload
@@ -492,7 +499,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         at: _StateT | None = None,
         timeout: float | None = None,
         memory: int | None = None,
-        engine: str,
+        engine: EngineName,
     ) -> Any: ...
 
     def query(
@@ -504,7 +511,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         at: _StateT | None = None,
         timeout: float | None = None,
         memory: int | None = None,
-        engine: str = LOCAL_ENGINE,
+        engine: EngineName = LOCAL_ENGINE,
     ) -> Any:
         """Run a query on the state of a branch, tag, commit ID or time.
 
@@ -526,7 +533,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         return replace(result, read_graph=read)
 
     @abstractmethod
-    def _query(self, call: QueryCall[_StateT], engine: str) -> Any: ...
+    def _query(self, call: QueryCall[_StateT], engine: EngineName) -> Any: ...
 
     def stream(
         self,
@@ -537,7 +544,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         at: _StateT | None = None,
         timeout: float | None = None,
         memory: int | None = None,
-        engine: str = LOCAL_ENGINE,
+        engine: EngineName = LOCAL_ENGINE,
     ) -> ResultStream:
         """Run a query whose rows may not fit in memory; they are read as they are consumed.
 
@@ -547,7 +554,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         return self._stream(QueryCall(source, params, name, at, timeout, memory), engine)
 
     @abstractmethod
-    def _stream(self, call: QueryCall[_StateT], engine: str) -> ResultStream: ...
+    def _stream(self, call: QueryCall[_StateT], engine: EngineName) -> ResultStream: ...
 
     def explain(
         self,
@@ -642,7 +649,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         self,
         data: Any,
         *,
-        mode: str = "merge",
+        mode: LoadMode = "merge",
         branch: str | None = None,
         from_: str | None = None,
         message: str | None = None,
@@ -650,7 +657,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         strict: bool = True,
         vectors_from: VectorsFrom = None,
         progress: ProgressListener | None = None,
-        engine: str = LOCAL_ENGINE,
+        engine: EngineName = LOCAL_ENGINE,
         encoding: str | None = None,
         timeout: float | None = None,
     ) -> LoadResult:
@@ -686,7 +693,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         options: LoadOptions,
         target: CommitOptions,
         vectors_from: VectorsFrom,
-        engine: str,
+        engine: EngineName,
     ) -> LoadResult: ...
 
     def insert(
@@ -694,7 +701,7 @@ class GraphApi(GraphPart[_ContextT, _StateT]):
         type_name: str,
         rows: Any,
         *,
-        mode: str = "append",
+        mode: LoadMode = "append",
         branch: str | None = None,
         message: str | None = None,
         vectors_from: VectorsFrom = None,

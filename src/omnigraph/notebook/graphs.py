@@ -38,6 +38,11 @@ def snapshot_html(branch: str, commit_id: str, types: Sequence[Mapping[str, Any]
     return document(title, facts({"commit": element("code", commit_id)}), *_types(types))
 
 
+def types_html(types: Sequence[Mapping[str, Any]]) -> str:
+    """Return the types of a state and their counts."""
+    return document(head("Types"), *_types(types))
+
+
 def _types(types: Sequence[Mapping[str, Any]]) -> list[Html | None]:
     if not types:
         return [note("no types")]

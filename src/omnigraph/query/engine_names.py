@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from omnigraph.errors import InvalidInput
 
-LOCAL_ENGINE, SPARK_ENGINE = "local", "spark"
+LOCAL_ENGINE: Final = "local"
+SPARK_ENGINE: Final = "spark"
 ENGINES = (LOCAL_ENGINE, SPARK_ENGINE)
 
 

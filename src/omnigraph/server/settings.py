@@ -8,6 +8,7 @@ from ssl import PROTOCOL_TLS_SERVER, SSLContext
 from msgspec import Struct, field
 
 from omnigraph.errors import InvalidInput
+from omnigraph.graph.modes import Durability
 
 # Limits of callers: time, bytes, connections.
 
@@ -87,7 +88,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     policies: dict[str, str] = field(default_factory=dict)
     server_policy: str | None = None
     external_blobs: list[str] = field(default_factory=list)
-    durability: str | None = None
+    durability: Durability | None = None
     unauthenticated: bool = False
     require_all: bool = False
     agents_only: bool = False

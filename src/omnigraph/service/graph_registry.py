@@ -14,6 +14,7 @@ from omnigraph.embed.embedder import ProviderChoice
 from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
+from omnigraph.graph.modes import Durability
 from omnigraph.policy import BundleScope, Policy
 from omnigraph.policy.policy import read_policy_text
 from omnigraph.service.stored_queries import (
@@ -43,7 +44,7 @@ class GraphSource:
     policy: Callable[[], Policy] | None = None
     embedding: ProviderChoice = None
     external_blobs: Sequence[str] = ()
-    durability: str | None = None
+    durability: Durability | None = None
 
     def is_same_graph(self, other: GraphSource) -> bool:
         """Return whether an open handle of this graph also serves the other one."""

@@ -22,6 +22,7 @@ from omnigraph.cli.options import (
 from omnigraph.cli.output import count_text, print_result
 from omnigraph.cli.progress import report_line_counts, show_progress, spark_details
 from omnigraph.graph import Graph, import_archive
+from omnigraph.graph.modes import EngineName
 from omnigraph.maintain.archive import ArchiveReport
 from omnigraph.query.engine_names import SPARK_ENGINE
 
@@ -69,7 +70,7 @@ def export(
     folder: Path | None,
     parts: str | None,
     format_: str,
-    engine: str,
+    engine: EngineName,
     archive: Path | None,
     jsonl: bool,
     history: bool,

@@ -12,13 +12,14 @@ from omnigraph.cli.options import engine_option, read_duration
 from omnigraph.cli.output import count_text, json_requested, print_json, print_result
 from omnigraph.cli.progress import show_progress, spark_details
 from omnigraph.graph import Graph
+from omnigraph.graph.modes import EngineName
 
 
 @click.command()
 @graph_command(actor=True, mode="rw")
 @click.option("--branch", default="main", help="Branch to optimize.")
 @engine_option
-def optimize(graph: Graph, branch: str, engine: str) -> None:
+def optimize(graph: Graph, branch: str, engine: EngineName) -> None:
     """Compact datasets and update indexes, as one commit that changes no entities."""
     with show_progress("optimizing", spark_details(engine)):
         report = graph.optimize(branch=branch, engine=engine)
@@ -76,7 +77,7 @@ def cleanup(
 @graph_command()
 @engine_option
 @click.option("--deep", is_flag=True, help="Compare every file with its checksum, too.")
-def verify(graph: Graph, engine: str, deep: bool) -> None:
+def verify(graph: Graph, engine: EngineName, deep: bool) -> None:
     """Check the integrity of a graph; exit 1 if it is damaged."""
     with show_progress("verifying", spark_details(engine)):
         report = graph.verify(deep=deep, engine=engine)

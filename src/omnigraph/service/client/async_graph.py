@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from omnigraph.catalog import Catalog
 from omnigraph.commit.proposal_log import ProposalState
 from omnigraph.graph.proposal_protocol import Proposal
+from omnigraph.graph.type_summary import TypeList
 from omnigraph.notebook.elements import public_uri
 from omnigraph.policy.protection_rules import ProtectionRule
 from omnigraph.query.entities import Blob
@@ -254,6 +255,11 @@ class AsyncGraph(AsyncPart[RemoteGraph]):
     def branch_name(self) -> str:
         """The branch it reads and writes by default."""
         return self._part.branch_name
+
+    @property
+    def types(self) -> Coroutine[Any, Any, TypeList]:
+        """The types of its newest state, to be awaited."""
+        return self._loop.run(lambda: self._part.types)
 
     async def __aenter__(self) -> Self:
         return self

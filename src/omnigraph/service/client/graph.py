@@ -18,6 +18,7 @@ from omnigraph.commit.model import MAIN, Commit
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput, NotFound, StorageUnavailable
 from omnigraph.graph.listings import CheckResults
+from omnigraph.graph.modes import EngineName, OpenMode
 from omnigraph.graph.protocol import CommitOptions, GraphApi, MergeCall, QueryCall
 from omnigraph.merge.model import MergeResult
 from omnigraph.notebook.display import ReportList
@@ -103,7 +104,7 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
     the token alone.
     """
 
-    mode = "rw"
+    mode: OpenMode = "rw"
     actor: str | None = None
     """Unknown here: the server identifies the actor by the token."""
 
@@ -185,14 +186,14 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         answer = self._context.call(subgraph, request, text=call.source)
         return read_subgraph(members(answer))
 
-    def _query(self, call: QueryCall[RemoteTarget], engine: str) -> Result:
+    def _query(self, call: QueryCall[RemoteTarget], engine: EngineName) -> Result:
         return _read_result(self._context.transport.send(self._query_call(call, engine)))
 
-    def _stream(self, call: QueryCall[RemoteTarget], engine: str) -> ResultStream:
+    def _stream(self, call: QueryCall[RemoteTarget], engine: EngineName) -> ResultStream:
         batches = _ResponseBatches(self._context, self._query_call(call, engine))
         return ResultStream(*batches.head(), batches.tables())
 
-    def _query_call(self, call: QueryCall[RemoteTarget], engine: str) -> RemoteCall:
+    def _query_call(self, call: QueryCall[RemoteTarget], engine: EngineName) -> RemoteCall:
         _check_engine(engine)
         request = wire.QueryRequest(**self._query_members(call))
         headers = {"Accept": ARROW_STREAM}
@@ -352,7 +353,7 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         options: LoadOptions,
         target: CommitOptions,
         vectors_from: VectorsFrom,
-        engine: str,
+        engine: EngineName,
     ) -> LoadResult:
         _check_engine(engine)
         branch, from_ = self._branch(target.branch), options.from_

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
 from omnigraph.errors import InvalidInput
+from omnigraph.graph.modes import LoadMode
 from omnigraph.merge.model import MergeResult
 from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
@@ -219,7 +221,7 @@ def _load(
     with session.admit(len(data)):
         result = session.graph.load(
             data,
-            mode=str(request.mode),
+            mode=cast(LoadMode, str(request.mode)),
             branch=request.branch,
             from_=request.from_,
             strict=strict,
