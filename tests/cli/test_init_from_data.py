@@ -39,6 +39,7 @@ def test_nothing_is_created_before_the_schema_is_accepted(tmp_path):
     for options in ((), ("--json",)):
         ran = omnigraph("init", "g", *FILES, *options, cwd=tmp_path)
         assert (ran.code, "pass --yes to accept it" in ran.err) == (1, True)
+        assert ("node Person {" in ran.out) == (options == ())
     both = omnigraph("init", "g", *FILES, "--schema", "s.pg", cwd=tmp_path)
     assert (both.code, omnigraph("init", "g", cwd=tmp_path).code) == (2, 2)
     assert not (tmp_path / "g").exists()

@@ -1,6 +1,7 @@
 """Queries as text on the command line, over HTTP and embedded: one alone needs no name."""
 
 import json
+import shlex
 
 import pytest
 
@@ -59,6 +60,16 @@ def test_arguments_that_do_not_fit_are_refused(folder, arguments, message):
     ran = omnigraph("query", *arguments, "-e", TEXT, cwd=folder)
     assert ran.code == 2
     assert message in ran.err
+
+
+def test_a_text_without_its_option_is_answered_with_the_line_that_works(folder):
+    ran = omnigraph("query", "./graph", TEXT, cwd=folder)
+    corrected = f"omnigraph query ./graph -e {shlex.quote(TEXT)}"
+    assert (ran.code, f"the text of a query is given with -e: `{corrected}`" in ran.err) == (
+        1,
+        True,
+    )
+    assert omnigraph(*shlex.split(corrected)[1:], cwd=folder).code == 0
 
 
 def test_the_place_of_an_error_is_that_of_the_text(folder):

@@ -268,3 +268,31 @@ def test_unknown_durability_is_refused(uri, tmp_path):
     ran = omnigraph("load", uri, "--data", tmp_path, "--mode", "merge", "--durability", "some")
     assert ran.code == 2
     assert "'some' is not one of 'full', 'relaxed'" in ran.err
+
+
+def test_a_load_merges_by_default_as_in_python(uri):
+    line = '{"type":"Port","data":{"code":"AAR","city":"%s"}}\n'
+    for city in ("Aarhus", "Risskov"):
+        ran = omnigraph("load", uri, "--data", "-", typed=line % city)
+        assert (ran.code, "on branch main with merge: 1 entities" in ran.out) == (0, True), ran.err
+    rows = json.loads(
+        omnigraph("query", uri, "-e", "match { $p: Port } return { $p.city }", "--json").out
+    )["rows"]
+    assert rows == [{"p.city": "Risskov"}]
+
+
+def test_a_table_without_its_type_is_answered_with_the_line_that_works(uri, tmp_path):
+    (tmp_path / "ports.csv").write_text("code,city\nAAR,Aarhus\n")
+    ran = omnigraph("load", uri, "--data", "ports.csv", "--mode", "append", cwd=tmp_path)
+    assert ran.code == 1
+    corrected = f"omnigraph load {uri} --mode append --node TYPE=ports.csv"
+    assert f"ports.csv is a table: give the type of its rows, e.g. `{corrected}`" in ran.err
+    words = corrected.replace("TYPE", "Port").split()[1:]
+    assert omnigraph(*words, cwd=tmp_path).code == 0
+    ran = omnigraph("init", "h", "ports.csv", cwd=tmp_path)
+    assert (ran.code, "files are given with --from FILE" in ran.err) == (2, True)
+    ran = omnigraph("load", uri, "ports.csv", cwd=tmp_path)
+    assert (ran.code, "files are given with --data FILE or --node TYPE=FILE" in ran.err) == (
+        2,
+        True,
+    )

@@ -46,9 +46,17 @@ def graph_argument(command: _CommandT) -> _CommandT:
     return click.argument("uri", nargs=-1, metavar="[GRAPH]", callback=_only_graph)(command)
 
 
-def _only_graph(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> str | None:
+_FILE_HINTS = {
+    "init": "; files are given with --from FILE",
+    "load": "; files are given with --data FILE or --node TYPE=FILE",
+}
+"""How a command takes files that were written as arguments."""
+
+
+def _only_graph(context: click.Context, _: click.Parameter, words: tuple[str, ...]) -> str | None:
     if len(words) > 1:
-        raise click.UsageError(f"too many arguments: '{words[0]}' is the graph")
+        hint = _FILE_HINTS.get(context.command.name or "", "")
+        raise click.UsageError(f"too many arguments: '{words[0]}' is the graph{hint}")
     return words[0] if words else None
 
 

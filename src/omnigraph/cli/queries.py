@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from omnigraph.cli.command_line import given_line, line_text
 from omnigraph.cli.files import read_bytes
 from omnigraph.cli.open_graph import load_user_config
 from omnigraph.cli.options import InvalidUsage
@@ -123,6 +124,11 @@ def require_stored_queries(graph: Graph) -> Any:  # noqa: ANN401 - a remote grap
     """Return a graph that has stored queries; raise InvalidUsage for one that has none."""
     if not hasattr(graph, "invoke"):
         message = "a stored query needs --server; for this graph pass --query FILE or -e TEXT"
+        text = next((word for word in given_line() if "{" in word), None)
+        if text is not None:
+            place = given_line().index(text)
+            line = [*given_line()[:place], "-e", *given_line()[place:]]
+            message = f"the text of a query is given with -e: `{line_text(line)}`"
         raise InvalidUsage(message)
     return graph
 

@@ -18,6 +18,7 @@ from omnigraph.cli.queries import output_style
 from omnigraph.cli.results import RESULT_FORMATS, write_result
 from omnigraph.errors import translate_disk_errors
 from omnigraph.graph import Graph
+from omnigraph.graph.modes import OpenMode
 from omnigraph.query.engine_names import ENGINES, LOCAL_ENGINE, SPARK_ENGINE
 from omnigraph.query.result import Result
 
@@ -82,7 +83,7 @@ def _run(algorithm: str, common: dict[str, Any], **options: Any) -> None:  # noq
         raise InvalidUsage(f"{given[0]} {needs} --into")
     if into is None and common["engine"] == SPARK_ENGINE:
         raise InvalidUsage("--engine spark needs --into: values on Spark are stored, not printed")
-    mode = "ro" if into is None else "rw"
+    mode: OpenMode = "ro" if into is None else "rw"
     graph = open_addressed_graph(common["uri"], common["store"], mode=mode, actor=common["actor"])
     if not isinstance(graph, Graph):
         raise InvalidUsage("analyze does not run on a server: pass the address of the graph")

@@ -82,10 +82,11 @@ def _create(uri: str, schema: str) -> Graph:
 
 def _confirm(uri: str, inferred: Inference) -> None:
     """Show the schema and ask, which needs a terminal."""
+    if not json_requested():
+        click.echo(inferred.schema)
+        print_notes(inferred.warnings)
     if json_requested() or not _is_interactive():
         raise InvalidUsage("the schema is inferred: pass --yes to accept it, or use a terminal")
-    click.echo(inferred.schema)
-    print_notes(inferred.warnings)
     click.confirm(f"create {uri} with this schema and load the files?", abort=True)
 
 

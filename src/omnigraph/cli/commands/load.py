@@ -9,11 +9,14 @@ from typing import Any
 
 import click
 
+from omnigraph.cli.command_line import given_line, line_text, without_option
 from omnigraph.cli.older_lines import warn_deprecated
 from omnigraph.cli.open_graph import GraphOpener, graph_command
-from omnigraph.cli.options import durability_option, engine_option
+from omnigraph.cli.options import InvalidUsage, durability_option, engine_option
 from omnigraph.cli.output import print_notes, print_result
 from omnigraph.cli.progress import show_progress, spark_details
+from omnigraph.graph.modes import Durability, EngineName, LoadMode
+from omnigraph.write.inputs.sources import is_table
 
 MODES = ("append", "merge", "overwrite")
 
@@ -43,7 +46,8 @@ MODES = ("append", "merge", "overwrite")
 )
 @click.option(
     "--mode",
-    required=True,
+    default="merge",
+    show_default=True,
     type=click.Choice(MODES),
     help="How to handle entities that already exist.",
 )
@@ -68,15 +72,15 @@ def load(
     paths: tuple[Path, ...],
     nodes: tuple[str, ...],
     edges: tuple[str, ...],
-    mode: str,
+    mode: LoadMode,
     partial: bool,
     vectors_from: str | None,
     branch: str,
     base: str | None,
     message: str | None,
     encoding: str | None,
-    engine: str,
-    durability: str | None,
+    engine: EngineName,
+    durability: Durability | None,
 ) -> None:
     """Load data atomically as one commit."""
     data = _data(paths, nodes, edges)
@@ -114,6 +118,11 @@ def _data(paths: Sequence[Path], nodes: Sequence[str], edges: Sequence[str]) -> 
         )
     if tables:
         return tables
+    for path in paths:
+        if is_table(path):
+            line = [*without_option(given_line(), "--data"), "--node", f"TYPE={path}"]
+            message = f"{path} is a table: give the type of its rows, e.g. `{line_text(line)}`"
+            raise InvalidUsage(message)
     return [open_input(path) for path in paths]
 
 
@@ -153,7 +162,7 @@ def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
     type=click.Choice(MODES),
     help="How to handle entities that already exist.",
 )
-def ingest(open_graph: GraphOpener, path: Path, branch: str, base: str, mode: str) -> None:
+def ingest(open_graph: GraphOpener, path: Path, branch: str, base: str, mode: LoadMode) -> None:
     """Load records of the older, permissive format as one commit."""
     warn_deprecated("ingest", "load")
     graph = open_graph(destroys=mode == "overwrite")

@@ -37,6 +37,7 @@ from omnigraph.cli.pipelines import (
 )
 from omnigraph.cli.progress import log_format_option, show_progress
 from omnigraph.graph import Graph
+from omnigraph.graph.modes import OpenMode
 from omnigraph.pipeline.config.resolve import check_types
 from omnigraph.pipeline.config.selection import pipeline_lineage, select_part
 from omnigraph.pipeline.config.source_check import check_pipeline
@@ -276,7 +277,7 @@ def _addressed(
     pairs: tuple[str, ...],
     target: str | None,
     *,
-    mode: str = "ro",
+    mode: OpenMode = "ro",
     actor: str | None = None,
 ) -> tuple[Graph, PipelineSource]:
     """Open the graph named by the options, the cluster or the file; return it and the pipeline."""

@@ -97,7 +97,7 @@ def check_source(source: Any) -> None:  # noqa: ANN401 - what people gave
     if not isinstance(source, str | os.PathLike | bytes) and not hasattr(source, "read"):
         message = f"cannot load {type(source).__name__}; give a path, a file, or tables by type"
         raise InvalidInput(message, code="input_unknown")
-    if isinstance(source, str | os.PathLike) and _is_table(source):
+    if isinstance(source, str | os.PathLike) and is_table(source):
         message = f"{os.fspath(source)} is a table; say of which type, as in {{'Person': …}}"
         raise InvalidInput(message, code="input_unknown", file=os.fspath(source))
 
@@ -117,7 +117,8 @@ def total_bytes(data: Any) -> int | None:  # noqa: ANN401 - what people gave
     return total
 
 
-def _is_table(path: str | os.PathLike[str]) -> bool:
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file or folder holds a table, by its name."""
     suffixes = Path(path).suffixes[-2:]
     return Path(path).is_dir() or any(suffix.lower() in _TABLE_SUFFIXES for suffix in suffixes)
 
