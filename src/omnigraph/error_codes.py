@@ -170,6 +170,7 @@ type_mismatch | invalid | Values of a merge do not fit the type of the property 
 # Queries
 query_not_a_read | invalid | The query changes data; run it as a mutation.
 query_not_a_mutation | invalid | The query only reads; run it as a query.
+retriever_invalid | invalid | A retriever for LangChain does not match its query or its graph.
 query_cancelled | unavailable 503 | The query was cancelled.
 running_query_not_found | not_found | No query with that ID runs, or the actor may not see it.
 worker_unreachable | unavailable | A process of the server did not report its running queries.
@@ -311,6 +312,7 @@ graph_id_duplicate | invalid | Two graphs have the same ID.
 server_unprotected | invalid | The server would listen on a network address without tokens.
 server_missing | invalid | Libraries are not installed: `omnigraph[server]` or `[mcp]`.
 telemetry_missing | invalid | Libraries are not installed: `pip install 'omnigraph[telemetry]'`.
+library_missing | invalid | A library of data frames is not installed, such as pandas.
 notebook_missing | invalid | Libraries are not installed: `pip install 'omnigraph[notebook]'`.
 tokens_missing | invalid | A policy is set without tokens, so callers cannot be identified.
 session_key_invalid | invalid | The key that signs sessions is too short.

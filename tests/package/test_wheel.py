@@ -100,7 +100,17 @@ def test_the_wheel_has_what_the_sources_have(wheel):
     assert facts["Project-URL"].startswith("Homepage, https://")
     assert "maintainers" in facts["Author"]
     extras = facts.get_all("Provides-Extra")
-    assert {"all", "aws", "embed", "mcp", "policy", "server", "spark", "telemetry"} <= set(extras)
+    assert {
+        "all",
+        "aws",
+        "embed",
+        "langchain",
+        "mcp",
+        "policy",
+        "server",
+        "spark",
+        "telemetry",
+    } <= set(extras)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
@@ -160,6 +170,25 @@ def test_an_error_names_the_extra(programs, tmp_path, words, extra):
     assert code != 0
     assert f"pip install 'omnigraph[{extra}]'" in text
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("import omnigraph.langchain", "pip install 'omnigraph[langchain]'"),
+        ("result.to_pandas()", "pip install pandas"),
+        ("result.to_polars()", "pip install polars"),
+    ],
+)
+def test_an_error_in_python_names_what_to_install(programs, tmp_path, line, command):
+    lines = f"""
+import omnigraph as og
+graph = og.init("g", "node Note {{ slug: String @key }}")
+result = graph.query("match {{ $n: Note }} return {{ $n.slug }}")
+{line}
+"""
+    code, text = run([programs / "python", "-c", lines], tmp_path)
+    assert (code, command in text.splitlines()[-1]) == (1, True), text
 
 
 def test_an_installation_is_not_larger_than_its_limit(programs):

@@ -88,11 +88,12 @@ class Result:
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - pandas may not be installed
         """Return a pandas DataFrame."""
+        _import_library("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:  # noqa: ANN401 - polars may not be installed
         """Return a polars DataFrame."""
-        return import_module("polars").from_arrow(self.to_arrow())
+        return _import_library("polars").from_arrow(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the rows to any library that speaks Arrow."""
@@ -117,6 +118,14 @@ class Result:
             "rows": self.rows,
             "graph_commit_id": self.graph_commit_id,
         }
+
+
+def _import_library(name: str) -> Any:  # noqa: ANN401 - a module that may not be installed
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        message = f"to_{name}() needs the package {name}: pip install {name}"
+        raise InvalidInput(message, code="library_missing", package=name) from error
 
 
 @dataclass(frozen=True, slots=True)

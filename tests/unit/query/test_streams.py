@@ -1,7 +1,9 @@
 """A streamed result is the same as one that is made at once."""
 
 import io
+import sys
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.errors import InvalidInput
 from omnigraph.query import engine
 
 SCHEMA = """
@@ -86,9 +89,32 @@ def test_other_libraries_take_results(graph):
     rows = graph.query(text).to_arrow().to_pylist()
     assert pl.DataFrame(graph.stream(text)).to_dicts() == rows
     assert graph.query(text).to_polars().to_dicts() == rows
+    with duckdb.connect() as database:
+        database.register("result", graph.query(text))
+        found = database.sql('select "p.k" from result order by 1').fetchall()
+    assert found == sorted((row["p.k"],) for row in rows)
     frame = graph.query(text).to_pandas()
     assert isinstance(frame, pd.DataFrame)
     assert frame["p.k"].tolist() == [row["p.k"] for row in rows]
+
+
+def test_what_duckdb_computes_is_loaded(graph):
+    with duckdb.connect() as database:
+        computed = database.sql("select 'x' || range as k, range as n from range(3)")
+        graph.branch("computed", create=True).insert("P", computed)
+    query = 'match { $p: P  $p.k >= "x" } return { $p.k as k, $p.n as n } order { k }'
+    rows = graph.query(query, at="computed").rows
+    assert rows == [{"k": f"x{n}", "n": n} for n in range(3)]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_library_that_is_missing_is_named_with_the_command_that_installs_it(
+    graph, monkeypatch, library
+):
+    result = graph.query(f"query q() {{ {QUERIES['plain']} }}")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(InvalidInput, match=f"needs the package {library}: pip install {library}$"):
+        getattr(result, f"to_{library}")()
 
 
 def test_values_are_read_as_they_are_taken(graph, monkeypatch):
