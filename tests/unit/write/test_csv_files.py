@@ -44,7 +44,7 @@ def test_bytes_of_undeclared_encodings_are_refused_with_their_row(graph, tmp_pat
     [violation] = refused(graph, tmp_path, b"name,note\na,b\n\xc5se,c\n")
     assert violation.startswith(", row 2: Person.name: text is not UTF-8")
     [violation] = refused(graph, tmp_path, b"name,n\xf6te\na,b\n")
-    wanted = ": the header is not UTF-8; if the file has another encoding, declare it"
+    wanted = ": the header is not UTF-8; give its encoding, such as latin-1"
     assert violation == wanted
     [violation] = refused(graph, tmp_path, b"name,note\na,b\n\xff\n", encoding="ascii")
     assert violation.startswith(": not ascii: ordinal not in range(128) near byte 15")
