@@ -2,7 +2,7 @@
 
 import pytest
 
-import omnigraph.graph as og
+import omnigraph as og
 from omnigraph.errors import InvalidInput
 from omnigraph.write.violations import ValidationFailed
 
@@ -57,3 +57,14 @@ def test_bytes_of_undeclared_encodings_are_refused_with_their_row(graph, tmp_pat
 def test_a_row_of_too_many_cells_that_are_not_utf_8_is_refused_with_its_number(graph, tmp_path):
     [violation] = refused(graph, tmp_path, b"name,note\na,b\n\xff,c,d\n")
     assert violation == ": row 2: expected 2 cells, got 3, not all of them UTF-8"
+
+
+def test_a_file_of_which_the_schema_was_inferred_can_be_loaded_again(tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_text(",name\n0,Ada\n1,Bo\n")
+    inferred = og.infer(file)
+    graph = og.init(tmp_path / "inferred", inferred.schema)
+    first = graph.load(inferred.rows())
+    again = graph.load({"Person": file})
+    assert (first.total, again.total, again.commit) == (2, 2, None)
+    assert graph.entity_at("Person", "Bo") == {"id": "Bo", "name": "Bo", "_c0": 1}

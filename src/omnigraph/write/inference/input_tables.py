@@ -195,11 +195,9 @@ def _read_csv(
         open_source(path, ProgressMeter(), table.encoding) as stream,
         open_csv(stream, dialect) as file,
     ):
-        # Data frames are often written with an index that has no name; Spark names it like this.
-        header = [name or f"_c{number}" for number, name in enumerate(file.names)]
-        _check_names(header)
-        chosen = [i for i, name in enumerate(header) if columns is None or name in columns]
-        names = [header[i] for i in chosen]
+        _check_names(file.names)
+        chosen = [i for i, name in enumerate(file.names) if columns is None or name in columns]
+        names = [file.names[i] for i in chosen]
         for batch in file.batches:
             if file.skipped:
                 bad = file.skipped[0]

@@ -139,7 +139,8 @@ def _first_record(head: bytes, dialect: CsvDialect) -> list[str]:
         if not is_unicode(name):
             message = "the header is not UTF-8; give its encoding, such as latin-1"
             raise UnreadableInput(message)
-    return names
+    # Data frames are often written with an index that has no name; Spark names it like this, too.
+    return [name or f"_c{number}" for number, name in enumerate(names)]
 
 
 def is_unicode(text: str) -> bool:
