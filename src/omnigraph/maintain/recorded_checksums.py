@@ -24,9 +24,14 @@ SMALL_BYTES = 1024 * 1024
 
 
 def lineage_states(manifest: Manifest) -> list[LineageState]:
-    """Return the readable states of all lineages that a branch or tag needs, main first."""
-    states = [manifest.main.state()]
-    for lineage_id in sorted(manifest.named_lineages()):
+    """Return the readable states of all lineages that a branch or tag needs, main first.
+
+    Those that open proposals need are among them unless the proposals cannot be read.
+    """
+    states, named = [manifest.main.state()], manifest.ref_lineages()
+    with suppress(GraphCorrupt):
+        named |= manifest.named_lineages()
+    for lineage_id in sorted(named):
         # It was just deleted, or is damaged, which is reported by what needs it.
         with suppress(NotFound, GraphCorrupt):
             states.append(manifest.lineage(lineage_id).state())
