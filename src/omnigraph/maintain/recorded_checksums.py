@@ -63,9 +63,13 @@ class RecordedChecksums:
         """The given checksums, by default all that the history of the graph holds."""
         if self._given is not None:
             return self._given
-        states = lineage_states(self._manifest)
-        rows = [row.row for state in states for row in state.rows("object_type = 'table_version'")]
-        return checksums_by_path(rows, dataset_paths(states))
+        paths: dict[tuple[TypeId, IncarnationId], str] = {}
+        rows: list[dict[str, Any]] = []
+        for state in lineage_states(self._manifest):
+            with suppress(GraphCorrupt):  # what needs the lineage reports it
+                paths |= dataset_paths([state])
+                rows += [row.row for row in state.rows("object_type = 'table_version'")]
+        return checksums_by_path(rows, paths)
 
     def of(self, path: str) -> Mapping[str, str]:
         """Return the checksums of the files of one dataset."""

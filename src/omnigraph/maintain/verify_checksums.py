@@ -21,7 +21,7 @@ from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.proposal_log import ProposalLog
 from omnigraph.commit.recovery import read_audit
 from omnigraph.commit.staged_commit import commit_id_time
-from omnigraph.errors import OmniError
+from omnigraph.errors import GraphCorrupt, OmniError
 from omnigraph.maintain.damaged_files import DamagedFile, DamageReader
 from omnigraph.maintain.recorded_checksums import RecordedChecksums, lineage_states
 from omnigraph.maintain.verify import (
@@ -60,9 +60,15 @@ class ChecksumVerifier:
     def run(self, report: VerifyReport) -> None:
         """Add the problems to a report."""
         self.note("manifest")
-        states = lineage_states(self._manifest)
-        for state in states:
-            report.problems += self._check_rows(state)
+        states: list[LineageState] = []
+        for state in lineage_states(self._manifest):
+            try:
+                report.problems += self._check_rows(state)
+                states.append(state)
+            except GraphCorrupt as error:  # of a branch: everything else is compared
+                if state.lineage is self._manifest.main:
+                    raise
+                report.problems.append(IntegrityProblem(state.lineage.path, error.message))
         with suppress(OmniError):  # `verify` reports proposals that cannot be read
             proposals = ProposalLog(self._manifest).state()
             if proposals is not None:
