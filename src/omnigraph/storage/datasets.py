@@ -63,7 +63,7 @@ MAX_HANDLE_FRAGMENTS = 65_536
 """Fragments of all cached handles: a handle holds about 200 bytes for each."""
 MAX_VERSIONS = 128
 """Cached handles of one dataset: writers of different branches each need that of their base."""
-METADATA_BYTES = 64 * 1024 * 1024
+METADATA_BYTES = 32 * 1024 * 1024
 """Limit of Lance's metadata cache; writers would fill its default of 1 GB with old files."""
 MAX_FILE_LISTS = 256
 """Versions whose file lists are cached: a writer needs that of its base."""
