@@ -102,9 +102,7 @@ class SoakResult:
         """Return what is not flat in the second half, and why else the run proves nothing."""
         faults = [f"maintenance failed: {error}" for error in self.errors]
         if self.pace < MIN_PACE:
-            faults.append(
-                f"the writers made {self.pace:.0%} of their commits: the machine was busy"
-            )
+            faults.append(f"the machine was busy: {self.pace:.0%} of the commits were made")
         faults += [f"no {task} was done" for task in TASKS if not self.done.get(task)]
         for name, factor in GROWTH.items():
             first, *_, last = medians = self.medians(name)[PARTS // 2 :]
