@@ -64,7 +64,7 @@ fuzz-server: $(READY) ## Send a server random requests that its OpenAPI document
 # Every part takes SECONDS_ per test that goes on for a time: with 60 the whole takes about 85 minutes on 2 idle cores,
 # 30 of them a graph under constant writing. The parts
 # that measure time run alone; a part that fails does not stop the next ones.
-LONG = SOAK_SECONDS=$(SECONDS_) POWER_LOSSES=60 PIPELINE_CASES=all DAMAGES=250 CSV_EXIT_RUNS=40 SOAK_BRANCHES=5000 MERGE_MATRIX=1 \
+LONG = SOAK_SECONDS=$(SECONDS_) POWER_LOSSES=50 PIPELINE_CASES=all DAMAGES=250 CSV_EXIT_RUNS=40 SOAK_BRANCHES=5000 MERGE_MATRIX=1 \
   LANE_CASES=all STUDIO_STORIES=all EXAMPLES=40 EFFORT=12
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder --timeout 2400 --durations=25
 

@@ -23,7 +23,7 @@ from tests.support.fork_server import CONTEXT
 from tests.support.graphs import SCHEMA
 from tests.support.operations import COMMITS, Operation, perform
 
-TIMEOUT = 60
+TIMEOUT = 180
 """Seconds after which a child that neither ends nor dies is a failure."""
 
 

@@ -21,6 +21,7 @@ from omnigraph.graph.modes import Durability
 from omnigraph.maintain.cleanup import cleanup
 from tests.support.group_writers import CHANGES, WRITERS, change
 from tests.support.group_writers import SCHEMA as GROUP_SCHEMA
+from tests.support.maintainer_children import EAGER
 from tests.support.power_loss import Recorder
 
 SCHEMA = """
@@ -51,7 +52,33 @@ def state(graph: og.Graph) -> State:
         branches[name] = (len(graph.commits.list(name)), rows)
     main = [commit.id for commit in graph.commits.list()]
     tags = {tag.name: len(main) - main.index(tag.commit_id) for tag in graph.tags.list()}
-    return {"branches": branches, "tags": tags, "schema": graph.schema.source}
+    return {
+        "branches": branches,
+        "tags": tags,
+        "schema": graph.schema.source,
+        "proposals": [_proposal_state(graph, one.number) for one in graph.proposals.list("all")],
+        "protection": [rule.to_json() for rule in graph.protection.rules],
+        "retention": graph.maintenance.status().retention,
+    }
+
+
+def _proposal_state(graph: og.Graph, number: int) -> State:
+    """Read a proposal, without IDs of commits, which differ each time a scenario is performed."""
+    proposal = graph.proposals.get(number)
+    main = [commit.id for commit in graph.commits.list()]
+    merged = proposal.merge_commit
+    return {
+        "number": number,
+        "state": str(proposal.state),
+        "title": proposal.title,
+        "comments": [(one.body, one.resolved) for one in proposal.comments],
+        "reviews": [(str(one.verdict), one.body) for one in proposal.reviews],
+        "merged": None if merged is None else len(main) - main.index(merged),
+    }
+
+
+_INSERTS = {"compaction": MAX_TAIL_FRAGMENTS, "optimize": 8, "cleanup": 3, "maintain": 20}
+"""Commits before a scenario, so that what it does is due."""
 
 
 def start_graph(uri: str, kind: str) -> None:
@@ -71,13 +98,17 @@ def start_graph(uri: str, kind: str) -> None:
     lines += [_edge("p0", "red"), _edge("p1", "old")]
     graph.load(io.StringIO("\n".join(lines)))
     graph.tags.create("first")
-    fill = {"compaction": MAX_TAIL_FRAGMENTS, "optimize": 8, "cleanup": 3}.get(kind, 0)
+    fill = {"compaction": MAX_TAIL_FRAGMENTS, "optimize": 8, "cleanup": 3, "maintain": 20}.get(
+        kind, 0
+    )
     for number in range(fill):
         _mutate(graph, f'insert Part {{ slug: "f{number}", size: {number} }}')
     if kind == "recover":
         dead = StagedCommit(id=new_commit_id(), operation="load")
         IntentLog(graph._manifest.objects).begin("main", None, dead)
-    if kind == "merge":
+    if kind == "maintain":
+        graph.maintenance.set_retention(keep=2)
+    if kind in ("merge", "proposal", "protection"):
         graph.branches.create("work")
         _mutate(graph, 'update Part set { size: 7 } where slug = "p1"', branch="work")
         _mutate(graph, 'insert Part { slug: "w", size: 1 }', branch="work")
@@ -106,6 +137,20 @@ def _load(graph: og.Graph) -> None:
 
 def _clean(graph: og.Graph) -> None:
     cleanup(graph._manifest, keep=1, age_floor=timedelta(0))
+
+
+def _maintain(graph: og.Graph) -> None:
+    result = graph.maintenance.run(EAGER)
+    assert result.actions, "compaction and cleanup are due"
+    assert not result.errors, result.errors
+
+
+def _propose(graph: og.Graph) -> None:
+    graph.proposals.create("work", into="main", title="Work", description="of an agent")
+
+
+def _protect(graph: og.Graph) -> None:
+    graph.protection.set({"branches": ["work", "release/*"], "tags": ["v*"]})
 
 
 _LABELS = [_line("Label", slug=slug) for slug in ("red", "old", "green")]
@@ -148,6 +193,20 @@ SCENARIOS: Mapping[str, tuple[Callable[[og.Graph], object], ...]] = {
         lambda g: _mutate(g, _INSERT),
     ),
     "cleanup": (_clean, lambda g: _mutate(g, _INSERT)),
+    "maintain": (_maintain, lambda g: _mutate(g, _INSERT)),
+    "retention": (
+        lambda g: g.maintenance.set_retention(keep=7, older_than=timedelta(days=30)),
+        lambda g: g.maintenance.clear_retention(),
+    ),
+    "proposal": (
+        _propose,
+        lambda g: g.proposals.get(1).comment("Why?", on=("Part", "p1")),
+        lambda g: g.proposals.get(1).resolve(g.proposals.get(1).comments[0]),
+        lambda g: g.as_actor("reviewer").proposals.get(1).review("approve", "fine"),
+        lambda g: g.proposals.get(1).merge(),
+        lambda g: g.proposals.get(1).comment("Thanks."),
+    ),
+    "protection": (_protect, _propose, lambda g: g.protection.clear()),
     "overwrite": (
         lambda g: g.load(io.StringIO("\n".join(_LABELS)), mode="overwrite"),
         lambda g: _mutate(g, _INSERT),

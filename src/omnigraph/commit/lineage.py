@@ -90,6 +90,16 @@ def check_format_version(metadata: Mapping[bytes, bytes] | None) -> None:
     )
 
 
+def check_columns(schema: pa.Schema) -> None:
+    """Raise GraphCorrupt unless the columns are those of a lineage; format 1 has no footprint."""
+    columns = {field.name: field.type for field in schema}
+    columns.setdefault(FOOTPRINT, _COLUMNS[FOOTPRINT])
+    if columns != _COLUMNS:
+        raise GraphCorrupt(f"the manifest has other columns: {', '.join(schema.names)}")
+
+
+_COLUMNS = {field.name: field.type for field in MANIFEST_SCHEMA}
+
 MAX_TAIL_FRAGMENTS = 16
 """Small fragments of a lineage above which a publisher merges them."""
 TOO_MANY_FRAGMENTS = 2 * MAX_TAIL_FRAGMENTS
@@ -592,7 +602,10 @@ class Lineage:
     def _read(self, version: int | None, known: LineageState | None = None) -> LineageState:
         try:
             handle = self.datasets.open(self.path, version)
-            check_format_version(handle.schema.metadata)
+            with translate_errors("reading the manifest"):
+                schema = handle.schema  # Lance decodes it only now
+            check_format_version(schema.metadata)
+            check_columns(schema)
             if known is not None:
                 self._take_shared_rows(known, handle)
             return self._state_of(handle)

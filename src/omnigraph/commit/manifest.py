@@ -125,13 +125,17 @@ class Manifest:
 
     def named_lineages(self) -> set[str]:
         """Return the lineages that branches, tags, open proposals or their history refer to."""
+        return self.ref_lineages() | self._proposed_lineages()
+
+    def ref_lineages(self) -> set[str]:
+        """Return the lineages that branches, tags or their history refer to."""
         names: list[Branch | Tag] = [*self.registered_branches().values(), *self.tags().values()]
         return {
             lineage_id
             for name in names
             for lineage_id in (name.lineage_id, *name.ancestor_lineages)
             if lineage_id
-        } | self._proposed_lineages()
+        }
 
     def _proposed_lineages(self) -> set[str]:
         """Return the lineages of the sources of open proposals, which may be deleted branches."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.lineage_maintenance import maintain_lineage
@@ -44,14 +45,41 @@ def write_protection(
     document = {"rules": [rule.to_json() for rule in rules], "actor": actor}
 
     def store(state: LineageState) -> _Change:
-        version = state.head.protection.get("version", 0) + 1
-        found = state.rows(f"object_id = '{PROTECTION_KEY}'")
-        newer = {**document, "version": version, "spreading": True}
-        return replace(state.head, protection=newer), [_row(newer)], found
+        version = _version_of(state.head.protection) + 1
+        return _stored(state, {**document, "version": version})
 
     _swap(manifest.main, store)
     observe("protection: stored")
     spread_protection(manifest, observe)
+
+
+def restore_protection(manifest: Manifest) -> None:
+    """Store the newest protection that a head holds, after branches returned to older states."""
+    held = [manifest.main.state().head.protection]
+    for branch in manifest.registered_branches().values():
+        with suppress(NotFound):
+            held.append(manifest.lineage(branch.lineage_id).state().head.protection)
+    newest = max(held, key=_version_of)
+
+    def store(state: LineageState) -> _Change | None:
+        if _version_of(state.head.protection) > _version_of(newest):
+            return None  # changed meanwhile
+        return _stored(state, newest)
+
+    if any(_version_of(one) != _version_of(newest) for one in held):
+        _swap(manifest.main, store)
+        spread_protection(manifest)
+
+
+def _version_of(protection: Mapping[str, Any]) -> int:
+    return int(protection.get("version", 0))
+
+
+def _stored(state: LineageState, document: Mapping[str, object]) -> _Change:
+    """Return the change of main that stores a protection, to be folded into the other heads."""
+    newer = {**document, "spreading": True}
+    found = state.rows(f"object_id = '{PROTECTION_KEY}'")
+    return replace(state.head, protection=newer), [_row(newer)], found
 
 
 def spread_protection(
@@ -78,8 +106,8 @@ def spread_protection(
     _swap(manifest.main, finish)
 
 
-def _folded(state: LineageState, wanted: Mapping[str, object]) -> _Change | None:
-    is_older = state.head.protection.get("version", 0) < wanted["version"]
+def _folded(state: LineageState, wanted: Mapping[str, Any]) -> _Change | None:
+    is_older = _version_of(state.head.protection) < _version_of(wanted)
     if state.head.closed or not is_older:
         return None
     return replace(state.head, protection=wanted), [], []

@@ -8,6 +8,7 @@ data files whose rows it holds; data files never change, so it is never wrong, o
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -58,7 +59,8 @@ def read_shared_rows(folder: Path, name: str, version: int) -> SharedRows | None
         return None  # another process is writing it, or was killed then
     lineage: dict[str, pa.Table] = {}
     keys: dict[tuple[str, str], pa.Table] = {}
-    source = pa.BufferReader(data)
+    # A reader of the buffer itself would keep all of it in memory as long as one of its tables.
+    source = pa.PythonFile(io.BytesIO(data), mode="r")
     while source.tell() < len(data):
         table = pa.ipc.open_stream(source).read_all()
         metadata = dict(table.schema.metadata)

@@ -166,7 +166,22 @@ class LastGoodSearch:
             self._kept[files.lineage_id] = content
             plan = replace(plan, republished=tuple(steps))
         newest = next((e for e in examined if e.content is not None and e is not good), None)
-        return _with_losses(plan, content, later, newest)
+        plan = _with_losses(plan, content, later, newest)
+        lost = self._commits_of_lost_branches(plan.lost_names, later)
+        return replace(plan, lost_commits=(*plan.lost_commits, *lost))
+
+    def _commits_of_lost_branches(
+        self, names: Collection[str], later: Iterable[StoredRows]
+    ) -> Iterator[Commit]:
+        """Yield the commits of branches whose names are lost, the newest of each first."""
+        branches: dict[str, Branch] = {}
+        for named in (named for stored in later for named in _registered(stored.rows)):
+            if isinstance(named, Branch) and f"branch {named.name}" in names:
+                branches[named.name] = named
+        for _, branch in sorted(branches.items()):
+            stored = LineageFiles(self._manifest, branch.lineage_id).written_after(None)
+            commits = {c.id: c for rows in stored for c in rows.commits(branch.lineage_id)}
+            yield from sorted(commits.values(), key=lambda c: c.created_at, reverse=True)
 
     def _examine(
         self, files: LineageFiles, version: int, inherited: Sequence[_Content]

@@ -121,13 +121,20 @@ class Maintainer:
 
         Of many branches, some are read in each pass.
         """
-        others = sorted(self._manifest.branches())
+        branches = self._manifest.branches()
+        self._forget_all_but({None, *(branch.lineage_id for branch in branches.values())})
+        others = sorted(branches)
         first = self._next_branch % max(1, len(others))
         chosen = [*others[first:], *others[:first]][:BRANCHES_PER_PASS]
         self._next_branch = first + len(chosen)
         heads = [head_snapshot(self._manifest, branch) for branch in (MAIN, *chosen)]
         self._manifest.datasets.observe("maintain: probed")
         return [head for head in heads if self._clean.get(head.lineage_id) != head.commit_id]
+
+    def _forget_all_but(self, lineages: set[str | None]) -> None:
+        """Forget branches that were deleted: a maintainer may run for months."""
+        self._clean = {k: v for k, v in self._clean.items() if k in lineages}
+        self._forks = {k: v for k, v in self._forks.items() if k in lineages}
 
     def _maintain_branch(self, steps: StepRunner, head: Snapshot) -> None:
         before = (len(steps.result.actions), steps.result.failures)

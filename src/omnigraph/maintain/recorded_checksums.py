@@ -24,9 +24,14 @@ SMALL_BYTES = 1024 * 1024
 
 
 def lineage_states(manifest: Manifest) -> list[LineageState]:
-    """Return the readable states of all lineages that a branch or tag needs, main first."""
-    states = [manifest.main.state()]
-    for lineage_id in sorted(manifest.named_lineages()):
+    """Return the readable states of all lineages that a branch or tag needs, main first.
+
+    Those that open proposals need are among them unless the proposals cannot be read.
+    """
+    states, named = [manifest.main.state()], manifest.ref_lineages()
+    with suppress(GraphCorrupt):
+        named |= manifest.named_lineages()
+    for lineage_id in sorted(named):
         # It was just deleted, or is damaged, which is reported by what needs it.
         with suppress(NotFound, GraphCorrupt):
             states.append(manifest.lineage(lineage_id).state())
@@ -58,9 +63,13 @@ class RecordedChecksums:
         """The given checksums, by default all that the history of the graph holds."""
         if self._given is not None:
             return self._given
-        states = lineage_states(self._manifest)
-        rows = [row.row for state in states for row in state.rows("object_type = 'table_version'")]
-        return checksums_by_path(rows, dataset_paths(states))
+        paths: dict[tuple[TypeId, IncarnationId], str] = {}
+        rows: list[dict[str, Any]] = []
+        for state in lineage_states(self._manifest):
+            with suppress(GraphCorrupt):  # what needs the lineage reports it
+                paths |= dataset_paths([state])
+                rows += [row.row for row in state.rows("object_type = 'table_version'")]
+        return checksums_by_path(rows, paths)
 
     def of(self, path: str) -> Mapping[str, str]:
         """Return the checksums of the files of one dataset."""

@@ -21,6 +21,7 @@ from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.commit.model import MAIN
+from omnigraph.commit.protection_store import restore_protection
 from omnigraph.commit.recovery import RecoveryKind, record_repair
 from omnigraph.errors import Contention, GraphCorrupt
 from omnigraph.maintain.last_good import new_and_stale_rows
@@ -59,6 +60,7 @@ def return_to_last_good(
     lost = [p.lineage_id for p in report.damaged if p.last_good is None and p.lineage_id]
     remove_lineage_names(fresh, lost)
     remove_closed_branches(fresh)
+    restore_protection(fresh)
     for plan in report.damaged:
         _audit(fresh, plan, quarantine, actor)
     return replace(report, confirmed=True, quarantine=quarantine)

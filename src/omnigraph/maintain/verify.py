@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
@@ -21,17 +21,17 @@ from omnigraph.commit.history import (
     read_history,
 )
 from omnigraph.commit.intent_log import IntentLog
-from omnigraph.commit.lineage import LineageState
+from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import MAIN, CommitId, DatasetEntry, Head, Tag
 from omnigraph.commit.proposal_log import ProposalLog, find_event_problems
-from omnigraph.errors import NotFound, OmniError
+from omnigraph.errors import GraphCorrupt, NotFound, OmniError
 from omnigraph.maintain.damaged_files import DamagedFile
 from omnigraph.maintain.recorded_checksums import RecordedChecksums
 from omnigraph.notebook.display import ReportDisplay
 from omnigraph.storage.checksums import clear_checked_files
-from omnigraph.storage.layout import referenced_files, version_file
+from omnigraph.storage.layout import PROPOSALS, referenced_files, version_file
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.scan import count_ids
 from omnigraph.storage.small_fragments import clear_cached_columns
@@ -116,7 +116,7 @@ def _verify(manifest: Manifest, report: VerifyReport, versions: _CheckedVersions
         except OmniError as error:
             problems.append(IntegrityProblem(f"branch {name}", error.message))
         # A branch that was deleted meanwhile may be incomplete.
-        if problems and (lineage_id is None or lineage_id in manifest.named_lineages()):
+        if problems and (lineage_id is None or lineage_id in manifest.ref_lineages()):
             report.problems += problems
     for tag in manifest.tags().values():
         problems = list(_check_tag(manifest, tag, versions))
@@ -131,12 +131,25 @@ def _verify(manifest: Manifest, report: VerifyReport, versions: _CheckedVersions
 def _check_proposals(manifest: Manifest) -> Iterator[IntegrityProblem]:
     """Yield what is wrong with the events of proposals and the head that folds them."""
     try:
+        yield from _check_newest(manifest, "proposals", manifest.lineage(PROPOSALS))
         state = ProposalLog(manifest).state()
-        problems = () if state is None else list(find_event_problems(state))
+        for problem in () if state is None else find_event_problems(state):
+            yield IntegrityProblem("proposals", problem)
     except OmniError as error:
-        problems = [error.message]
-    for problem in problems:
-        yield IntegrityProblem("proposals", problem)
+        yield IntegrityProblem("proposals", error.message)
+
+
+def _check_newest(manifest: Manifest, where: str, lineage: Lineage) -> Iterator[IntegrityProblem]:
+    """Yield the newest version of a lineage if it is incomplete or missing."""
+    torn = manifest.datasets.torn_version(lineage.path)
+    hinted = manifest.datasets.hinted_version(lineage.path)
+    if torn is not None:
+        what = f"manifest version {torn} is incomplete: an older state is used"
+        yield IntegrityProblem(where, f"{what}; open the graph for writing to set it aside")
+    elif hinted > 0 and hinted > lineage.state().version:
+        yield IntegrityProblem(
+            where, f"manifest version {hinted} is missing: an older state is used"
+        )
 
 
 def _check_protection(manifest: Manifest) -> Iterator[IntegrityProblem]:
@@ -160,15 +173,7 @@ def _check_lineage(
     if head.closed:
         what = "its deletion was interrupted; delete it again or create it again"
         yield IntegrityProblem(where, what, harmless=True)
-    torn = manifest.datasets.torn_version(state.lineage.path)
-    hinted = manifest.datasets.hinted_version(state.lineage.path)
-    if torn is not None:
-        what = f"manifest version {torn} is incomplete: an older state is used"
-        yield IntegrityProblem(where, f"{what}; open the graph for writing to set it aside")
-    elif hinted > state.lineage.state().version:
-        yield IntegrityProblem(
-            where, f"manifest version {hinted} is missing: an older state is used"
-        )
+    yield from _check_newest(manifest, where, state.lineage)
     keys = Counter(row.row["object_id"] for row in state.rows("object_type <> 'graph_head'"))
     for key, count in sorted(keys.items()):
         if count > 1:
@@ -326,10 +331,17 @@ def unreadable_problem(message: str) -> str:
 
 
 def _find_leftovers(manifest: Manifest) -> Iterator[IntegrityProblem]:
-    """Yield unreferenced data; cleanup removes it."""
-    for path in _find_unregistered(manifest):
+    """Yield unreferenced data; cleanup removes it.
+
+    Proposals that cannot be read, which is a problem of its own, may refer to any lineage.
+    """
+    try:
+        named = manifest.named_lineages()
+    except GraphCorrupt:
+        named = manifest.stored_lineages()
+    for path in _find_unregistered(manifest, named):
         yield IntegrityProblem(path, "no branch refers to this dataset", harmless=True)
-    for lineage_id in sorted(manifest.stored_lineages() - manifest.named_lineages()):
+    for lineage_id in sorted(manifest.stored_lineages() - named):
         yield IntegrityProblem(
             f"lineage {lineage_id}", "no branch refers to this lineage", harmless=True
         )
@@ -338,14 +350,14 @@ def _find_leftovers(manifest: Manifest) -> Iterator[IntegrityProblem]:
         yield IntegrityProblem(f"intent {intent.id}", what, harmless=True)
 
 
-def _find_unregistered(manifest: Manifest) -> list[str]:
+def _find_unregistered(manifest: Manifest, named: Iterable[str]) -> list[str]:
     stored = [
         f"{folder}/{name}"
         for folder in ("nodes", "edges")
         for name in manifest.objects.folders(folder)
     ]
     registered: set[str] = set()
-    for lineage_id in (None, *manifest.named_lineages()):
+    for lineage_id in (None, *named):
         try:
             registered |= set(dataset_paths([manifest.lineage(lineage_id).state()]).values())
         except OmniError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.proposal_log import ProposalLog
 from omnigraph.commit.recovery import read_audit
 from omnigraph.commit.staged_commit import commit_id_time
-from omnigraph.errors import OmniError
+from omnigraph.errors import GraphCorrupt, OmniError
 from omnigraph.maintain.damaged_files import DamagedFile, DamageReader
 from omnigraph.maintain.recorded_checksums import RecordedChecksums, lineage_states
 from omnigraph.maintain.verify import (
@@ -59,10 +60,19 @@ class ChecksumVerifier:
     def run(self, report: VerifyReport) -> None:
         """Add the problems to a report."""
         self.note("manifest")
-        states = lineage_states(self._manifest)
-        proposals = ProposalLog(self._manifest).state()
-        for state in (*states, *([] if proposals is None else [proposals])):
-            report.problems += self._check_rows(state)
+        states: list[LineageState] = []
+        for state in lineage_states(self._manifest):
+            try:
+                report.problems += self._check_rows(state)
+                states.append(state)
+            except GraphCorrupt as error:  # of a branch: everything else is compared
+                if state.lineage is self._manifest.main:
+                    raise
+                report.problems.append(IntegrityProblem(state.lineage.path, error.message))
+        with suppress(OmniError):  # `verify` reports proposals that cannot be read
+            proposals = ProposalLog(self._manifest).state()
+            if proposals is not None:
+                report.problems += self._check_rows(proposals)
         for dataset in self._datasets(states):
             self.note(dataset.path)
             report.problems += self._check_dataset(dataset)

@@ -63,8 +63,11 @@ MAX_HANDLE_FRAGMENTS = 65_536
 """Fragments of all cached handles: a handle holds about 200 bytes for each."""
 MAX_VERSIONS = 128
 """Cached handles of one dataset: writers of different branches each need that of their base."""
-METADATA_BYTES = 64 * 1024 * 1024
-"""Limit of Lance's metadata cache; writers would fill its default of 1 GB with old files."""
+METADATA_BYTES = 32 * 1024 * 1024
+"""Limit of Lance's metadata cache, which takes twice as much as it counts.
+
+Every process that follows the commits of a graph fills it with old files, up to 1 GB by default.
+"""
 MAX_FILE_LISTS = 256
 """Versions whose file lists are cached: a writer needs that of its base."""
 MAX_CHECKSUMS = 16_384

@@ -9,6 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.protection import BranchProtected
 from omnigraph.errors import Contention, GraphCorrupt
 from omnigraph.maintain import last_good_subprocess
 from omnigraph.maintain.last_good import LastGoodSearch
@@ -176,6 +177,24 @@ def test_lost_names_are_reported(place):
     assert (graph.branches.list(), graph.tags.list()) == (["main", "side"], [])
 
 
+@pytest.mark.parametrize("merged", [False, True])
+def test_commits_of_a_branch_that_is_lost_are_reported(tmp_path, merged):
+    place = tmp_path / "graph"
+    graph = og.init(place, "node Port { code: String @key }\nnode Ship { name: String @key }")
+    ports = graph.insert("Port", [{"code": "BGO"}]).commit
+    entry = graph.snapshot().entry("node:Port")
+    graph.branches.create("agent")
+    made = [graph.insert("Ship", [{"name": n}], branch="agent").commit for n in ("Emma", "Olga")]
+    merge = [graph.merge("agent").commit] if merged else []
+    [file] = place.glob(f"nodes/{entry.type_id:016x}-*/data/*.lance")
+    spoil(file)
+    [plan] = search(place).damaged
+    assert plan.lost_names == ("branch agent",)
+    lost = [*merge, ports, *reversed(made)]
+    assert [commit.id for commit in plan.lost_commits] == [commit.id for commit in lost]
+    assert plan.unreadable_versions == 0
+
+
 def test_branch_that_was_deleted_after_the_last_good_version_stays_deleted(place):
     graph = og.open(place)
     before = len(versions(place))
@@ -208,6 +227,23 @@ def test_graph_without_a_whole_version_is_not_changed(place):
     with pytest.raises(GraphCorrupt, match="no manifest version of main is whole"):
         return_to_last_good(Manifest(locate(place)), report)
     assert files_of(place) == before
+
+
+@pytest.mark.parametrize(("lost", "swaps"), [("__manifest", 2), ("__branches/*", 1)])
+def test_protection_survives_where_any_branch_still_has_it(place, lost, swaps):
+    graph = og.open(place)
+    graph.protection.set({"branches": ["side"], "tags": ["v*"]})
+    rules = graph.protection.rules
+    [folder] = place.glob(lost)
+    lineage = str(folder.relative_to(place))
+    spoil(data_file(place, len(versions(place, lineage)) - swaps + 1, lineage))
+    report, graph = repaired(place)
+    assert [plan.lost_commits for plan in report.damaged] == [()]
+    assert graph.protection.rules == rules
+    with pytest.raises(BranchProtected):
+        people(graph, "eva", branch="side")
+    people(graph, "eva")
+    assert graph.verify(deep=True).problems == []
 
 
 def test_search_changes_nothing_and_the_return_keeps_every_file(place):

@@ -109,6 +109,21 @@ def test_many_branches_are_read_in_turns(graph, monkeypatch):
     assert counts == [1, 1, 1]
 
 
+def test_deleted_branches_are_forgotten(graph):
+    worker = Maintainer(graph._manifest, FAST)
+    for name in ("a", "b"):
+        graph.branches.create(name)
+        graph.insert("A", [{"name": name}], branch=name)
+    worker.run()
+    worker.run()
+    kept = graph.branches.list()
+    assert len(worker._clean) == len(kept) == 1 + len(worker._forks) == 3
+    graph.branches.delete("a")
+    worker.run()
+    lineage = graph._manifest.branch("b").lineage_id
+    assert (worker._clean.keys(), worker._forks.keys()) == ({None, lineage}, {lineage})
+
+
 def test_cleanup_follows_the_retention_and_needs_one(graph):
     graph.tags.create("old", graph.commits.list()[8].id)
     tagged = list(graph.export("old"))

@@ -168,6 +168,24 @@ def test_flipped_value_in_a_row_of_the_manifest_is_a_typed_error(graph):
     assert [file.name in problem.message for problem in found.problems] == [True]
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_damaged_branch_is_not_a_problem_of_main_and_hides_none(graph, deep):
+    graph.branches.create("side")
+    lineage = Path(graph.uri) / "__branches" / graph._manifest.branch("side").lineage_id
+    insert(graph, SHIP, {"t": {"name": "Emma"}}, branch="side")
+    file = newest((lineage / "data").iterdir())
+    insert(graph, SHIP, {"u": {"name": "Olga"}}, branch="side")
+    flip(file, file.stat().st_size // 2)
+    other = next(f for f in (folder(graph, NOTE) / "data").iterdir() if b"zzzz" in f.read_bytes())
+    flip(other, other.read_bytes().index(b"zzzz"))
+    problems = og.open(graph.uri, mode="ro").verify(deep=deep).problems
+    of_branch = {p.where for p in problems if file.name in p.message}
+    assert of_branch == {"branch side", *([f"__branches/{lineage.name}"] if deep else [])}
+    path = f"nodes/{folder(graph, NOTE).name}"
+    found = [p.where for p in problems if other.name in p.message]
+    assert found == [path if deep else f"branch main, {path}"]
+
+
 def test_lost_version_only_history_shows_is_found(graph):
     old = graph.snapshot(graph.commits.list()[1].id).entries()[NOTE]
     (folder(graph, NOTE) / version_file(old.physical)).unlink()
