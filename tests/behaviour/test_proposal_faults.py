@@ -120,6 +120,54 @@ def test_hidden_types_are_absent_from_all_of_a_proposal(views):
     assert "Hidden" not in json.dumps(bob.proposals.events().to_json())
 
 
+BY_BRANCH = """version: 1
+protected_branches: [main]
+groups: { all: [act-ada], some: [act-bob] }
+rules:
+  - { id: all, allow: { actors: { group: all }, actions: [read, change] } }
+  - id: all-branches
+    allow: { actors: { group: all }, actions: [branch_create, branch_delete, branch_merge] }
+  - id: some-MORE
+    allow: { actors: { group: some }, actions: [read], branch_scope: MORE }
+  - id: some-LESS
+    allow:
+      actors: { group: some }
+      actions: [read]
+      branch_scope: LESS
+      types: [Port]
+      mask: { Port: [secret] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "less"), [("protected", "unprotected"), ("unprotected", "protected")]
+)
+def test_what_one_of_both_branches_hides_is_absent(tmp_path, more, less):
+    """Bob sees all of main and little of other branches, or the other way round."""
+    policy = BY_BRANCH.replace("MORE", more).replace("LESS", less)
+    graph = graph_with_proposal(tmp_path / "g", policy)
+    graph.load({"Hidden": [{"code": "OLD"}]})
+    proposal, bob = graph.proposals.get(1), graph.as_actor(BOB)
+    for place in (("Hidden", "H"), ("Hidden",), ("Port", "BGO", "secret")):
+        proposal.comment("about it", on=place)
+    shown = proposal.comment("seen", on=("Port", "BGO", "depth"))
+
+    seen = bob.proposals.get(1)
+    assert [comment.id for comment in seen.comments] == [shown.id]
+    assert [change.id for change in seen.diff()] == ["BGO"]
+    assert [change.id for change in bob.diff("main", "side")] == ["BGO"]  # OLD is hidden, not gone
+    assert [change.id for change in bob.diff("side", "main")] == ["BGO"]
+    assert "Hidden" not in json.dumps(bob.proposals.events().to_json())
+    assert code_of(lambda: seen.comment("x", on=("Hidden", "H"))) == "unknown_type"
+    assert code_of(lambda: seen.comment("x", on=("Port", "BGO", "secret"))) == "unknown_property"
+
+    proposal.close()
+    assert set(bob.proposals.get(1).counts) == {"node:Port"}
+    graph.branches.delete("side")  # what the rules say of its name still holds
+    assert [comment.id for comment in bob.proposals.get(1).comments] == [shown.id]
+    assert len(graph.proposals.get(1).comments) == 4
+
+
 def test_actor_without_rights_sees_and_does_nothing(views):
     eve = views(EVE)
     with suppress(PolicyDenied):  # by a server; an embedded graph shows that there is nothing

@@ -658,11 +658,14 @@ def add_review(
 
 
 def anchor_view(context: ReviewContext, record: ProposalRecord) -> AnchorView:
-    """Return what may be named in comments of a proposal."""
+    """Return what may be named in comments of a proposal; main stands in for a deleted branch."""
     snapshots = []
-    for name in (record.source, record.target, MAIN):
-        with suppress(NotFound, PolicyDenied):
-            snapshots.append((head_snapshot(context.manifest, name), context.scope_of(name)))
+    for name in (record.source, record.target):
+        try:
+            snapshot = head_snapshot(context.manifest, name)
+        except NotFound:
+            snapshot = head_snapshot(context.manifest, MAIN)
+        snapshots.append((snapshot, context.scope_of(name)))
     return AnchorView.of(context.manifest, snapshots)
 
 
