@@ -9,10 +9,13 @@ import pytest
 
 import omnigraph as og
 from omnigraph.changes.type_delta import ENTITY_BATCH
+from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.model import Counts
+from omnigraph.commit.proposal_log import ProposalLog
 from omnigraph.dataset_view.version_reader import VersionReader
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.policy import PolicyDenied
+from tests.support.many_proposals import settle_proposals
 from tests.support.proposal_lanes import TOKENS
 from tests.support.serving import serving
 
@@ -54,6 +57,12 @@ def code_of(call):
     with pytest.raises(OmniError) as caught:
         call()
     return caught.value.code
+
+
+def ports(graph, at="main"):
+    return graph.query(
+        "query q() { match { $p: Port } return { $p.code as code } order { code } }", at=at
+    ).rows
 
 
 # --- hidden types -------------------------------------------------------------------------------
@@ -301,6 +310,97 @@ def test_wrong_use_is_explained(views):
     assert code_of(lambda: graph.proposals.events("2x")) == "cursor_invalid"
     assert graph.proposals.events(1).events[0].event == 2
     assert code_of(lambda: graph.proposals.list(limit=-1)) == "limit_invalid"
+
+
+NO_NUMBERS = ["", "²", "٣", "-1", "1e3", "9" * 19, "9" * 5_000, 1.5]
+
+
+def test_numbers_cursors_and_page_tokens_of_any_size_are_refused(views):
+    graph = views(ADA)
+    for number in (0, -1, 10**18, 2**63, 2**64, 10**30):
+        assert code_of(lambda: graph.proposals.get(number)) == "proposal_not_found"  # noqa: B023
+    for text in NO_NUMBERS:
+        for call, code in (
+            (lambda: graph.proposals.events(text), "cursor_invalid"),  # noqa: B023
+            (lambda: graph.proposals.page("all", page_token=text), "page_token_invalid"),  # noqa: B023
+        ):
+            assert code_of(call) == code, text
+    for limit in ("x", 0, -1, 10**30, 1.5):
+        for listed in (
+            lambda: graph.proposals.page(limit=limit),  # noqa: B023
+            lambda: graph.proposals.events(limit=limit),  # noqa: B023
+        ):
+            assert code_of(listed) in ("limit_invalid", "body_invalid"), limit
+    for call in (
+        lambda: graph.proposals.list(limit="5"),
+        lambda: graph.proposals.get(1).edit(reviewers=7),
+        lambda: graph.proposals.create(7, title="x"),
+        lambda: graph.proposals.create("side", into=7, title="x"),
+    ):
+        assert code_of(call) in ("proposal_invalid", "limit_invalid")
+    assert code_of(lambda: graph.proposals.events(proposal=10**30)) in (
+        "proposal_not_found",
+        "limit_invalid",
+    )
+    assert graph.proposals.page("all", page_token="2").proposals[0].number == 1
+    assert graph.proposals.events("9" * 18).cursor == "9" * 18
+
+
+@pytest.mark.parametrize("name", ["", " \t", "x" * 201, "a\x00", "a\x1b[31m", "a\nb", "\u202ea"])
+def test_actor_whose_name_cannot_be_shown_takes_no_part(tmp_path, name):
+    graph = graph_with_proposal(tmp_path / "g", None).as_actor(name)
+    before, found = graph.proposals.events().to_json(), graph.proposals.get(1)
+    for call in (
+        lambda: found.review("approve"),
+        lambda: found.comment("x"),
+        lambda: found.edit(title="x"),
+        found.merge,
+        found.close,
+        found.run_checks,
+    ):
+        assert code_of(call) == "actor_invalid"
+    assert graph.proposals.events().to_json() == before
+    assert [row["code"] for row in ports(graph)] == []
+
+
+def test_event_that_follows_while_a_page_is_read_is_delivered_once(tmp_path, monkeypatch):
+    graph = graph_with_proposal(tmp_path / "g")
+    found, plain = graph.proposals.get(1), ProposalLog.events_of
+    meanwhile = [lambda: found.comment("second")]
+
+    def events_of(self, number, state=None):
+        if meanwhile:
+            meanwhile.pop()()
+        return plain(self, number, state)
+
+    monkeypatch.setattr(ProposalLog, "events_of", events_of)
+    first = graph.proposals.events(proposal=1)
+    second = graph.proposals.events(first.cursor, proposal=1)
+    assert [e.event for page in (first, second) for e in page.events] == [1, 2]
+    assert second.caught_up
+
+
+def test_page_of_few_among_many_settled_proposals_reads_their_numbers_once(tmp_path, monkeypatch):
+    graph = graph_with_proposal(tmp_path / "g", None)
+    settle_proposals(graph, 1_000)
+    scans, plain = [], LineageState.rows
+
+    def noting(self, condition, **options):
+        scans.append(condition)
+        return plain(self, condition, **options)
+
+    monkeypatch.setattr(LineageState, "rows", noting)
+    assert graph.proposals.list("all", author="act-nobody", limit=1) == []
+    assert len(scans) <= 12  # the numbers, and blocks of 2, 4, 8 … proposals
+    scans.clear()
+    page = graph.proposals.page("closed", limit=3)
+    assert [one.number for one in page.proposals] == [1_000, 998, 996]
+    assert len(scans) <= 3
+    after = graph.proposals.page("closed", limit=3, page_token=page.next_page_token)
+    assert [one.number for one in after.proposals] == [994, 992, 990]
+    scans.clear()
+    assert [e.event for e in graph.proposals.events("1", limit=500).events] == [*range(2, 502)]
+    assert len(scans) <= 2  # the events, and their proposals
 
 
 def test_checks_are_read_from_files(tmp_path):

@@ -166,6 +166,13 @@ def test_protection_as_text(folder):
     assert "proposal create" in refused
     assert run(folder, "protection", "clear") == "no branch is protected\n"
     assert "no branch given: pass --branch" in run(folder, "protection", "set", code=2)
+    both = ("--branch", "main", "--from", "chiefs", "--approver", "act-bo")
+    assert "pass one of them" in run(folder, "protection", "set", *both, code=2)
+    file = ("--branch", "main", "--rules", str(folder / "rules.json"))
+    assert "not both" in run(folder, "protection", "set", *file, code=2)
+    many = ("--branch", "main", "--approvals", "2", "--approver", "act-bo")
+    assert "`approvals` is 2" in run(folder, "protection", "set", *many, code=1)
+    assert run(folder, "protection", "show") == "no branch is protected\n"
 
 
 def test_policy_is_validated_and_explained_with_its_protection(folder):
@@ -173,6 +180,10 @@ def test_policy_is_validated_and_explained_with_its_protection(folder):
     assert omnigraph("policy", "validate", "--policy", file).out.splitlines()[1:] == [
         "  protects main, release/*: a proposal, approvals: 2 from chiefs, check too_deep"
     ]
+    assert omnigraph("policy", "validate", "--policy", file).err == (
+        "warning: no proposal can satisfy 'main, release/*: a proposal, approvals: 2 from chiefs, "
+        "check too_deep': chiefs has fewer actors than approvals are required\n"
+    )
     explain = ("policy", "explain", "--policy", file, "--action", "change")
     told = omnigraph(*explain, "--actor", "act-ada", "--branch", "release/1").out
     assert told.splitlines()[0] == "decision: allow"

@@ -96,7 +96,7 @@ class ReviewContext:
 
     def stored_record(self, number: int) -> ProposalRecord:
         """Return what the events say of a proposal that may be read."""
-        record = self.log.record_of(number) if number > 0 else None
+        record = self.log.record_of(number)
         if record is None or not self.can_read(record):
             raise not_found(number)
         return record
@@ -224,16 +224,35 @@ class ProposalText:
         return text
 
     def _reviewers(self, problems: list[str]) -> tuple[str, ...]:
-        given = [self.reviewers] if isinstance(self.reviewers, str) else list(self.reviewers or ())
+        listed: object = self.reviewers
+        if not isinstance(listed, str | Iterable):
+            problems.append("the reviewers must be a list of names")
+            return ()
+        given = [listed] if isinstance(listed, str) else list(listed)
         if len(given) > MAX_REVIEWERS:
             problems.append(
                 f"there are {len(given)} reviewers; at most {MAX_REVIEWERS} are allowed"
             )
             return ()
         names = [checked_text(name, "a reviewer", problems, most=MAX_TITLE) for name in given]
-        if any(not name.strip() or not name.isprintable() for name in names):
+        if not problems and not all(map(is_actor_name, names)):
             problems.append("the name of a reviewer is blank or has control characters")
         return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+def is_actor_name(name: str) -> bool:
+    """Return whether a text can be shown and stored as the name of an actor."""
+    return 0 < len(name.strip()) <= len(name) <= MAX_TITLE and name.isprintable()
+
+
+def check_actor_name(name: str | None) -> None:
+    """Raise InvalidInput for an actor whose reviews could not be shown and stored."""
+    if name is not None and not is_actor_name(name):
+        message = (
+            f"the name of an actor has 1 to {MAX_TITLE} characters, not all of them blank, "
+            "and no control characters or line breaks"
+        )
+        raise InvalidInput(message, code="actor_invalid")
 
 
 def checked_text(value: object, what: str, problems: list[str], *, most: int = MAX_BODY) -> str:
