@@ -15,6 +15,7 @@ from omnigraph.commit.proposal_log import ProposalLog
 from omnigraph.dataset_view.version_reader import VersionReader
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.policy import PolicyDenied
+from omnigraph.query.checks import CheckSeverity, QueryCheck, StateCheck
 from tests.support.many_proposals import settle_proposals
 from tests.support.proposal_lanes import TOKENS
 from tests.support.serving import serving
@@ -414,6 +415,17 @@ def test_checks_are_read_from_files(tmp_path):
     for wrong in (str(tmp_path / "checks"), [CHECKS], [None]):
         assert code_of(lambda: graph.with_checks(wrong)) == "check_invalid"  # noqa: B023
     assert code_of(lambda: og.read_checks(tmp_path / "none")) == "stored_queries_missing"
+
+
+def test_check_that_cannot_run_prevents_the_merge_and_is_named(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g")
+    rule = QueryCheck("query gone() { match { $x: Nope } return { $x } }")
+    found = graph.with_checks([StateCheck("gone", rule, CheckSeverity.WARN)]).proposals.get(1)
+    [run] = found.run_checks()
+    assert (run.status, run.is_blocking) == ("error", True)
+    with pytest.raises(OmniError, match="1 check failed, nothing was published: gone: the check"):
+        found.merge()
+    assert ports(graph) == []
 
 
 def test_comments_follow_renames(tmp_path):

@@ -151,6 +151,30 @@ def test_check_writes_a_junit_report(folder):
     assert value["checks"][0]["entities"] == [{"kind": "node", "type": "Port", "id": "BGO"}]
 
 
+BROKEN = """
+query parameter($d: I64) @check("deep") { match { $p: Port  $p.depth > $d } return { $p } }
+query unknown() @check("x") { match { $p: Nope } return { $p } }
+query write() @check("x") { insert Port { code: "X" } }
+query fine() @check("all \x1b[31mis\nwell") { match { $p: Port } return { $p } }
+"""
+
+
+def test_check_that_cannot_run_fails_and_the_others_run(folder):
+    (folder / "checks.gq").write_text(BROKEN)
+    report = folder / "report.xml"
+    words = ("check", "--checks", str(folder / "checks.gq"), "--at", "side")
+    shown = run(folder, *words, "--junit", str(report), code=1).splitlines()
+    found = [line.partition(":")[::2] for line in shown if not line.startswith(" ")]
+    assert [name for name, _ in found] == ["parameter", "unknown", "write", "fine", shown[-1]]
+    assert all(text.startswith(" failed: the check could not run: ") for _, text in found[:3])
+    assert found[3][1] == " failed: all \ufffd[31mis well"
+    assert shown[-1] == "4 checks, 4 failed"
+    names = [case.get("name") for case in ElementTree.parse(report).getroot().iter("testcase")]
+    assert names == ["parameter", "unknown", "write", "fine"]
+    [value] = [json.loads(run(folder, *words, "--json", code=1))]
+    assert [check["count"] for check in value["checks"]] == [1, 1, 1, 1]
+
+
 def test_protection_as_text(folder):
     assert run(folder, "protection", "show") == "no branch is protected\n"
     words = ("--branch", "main", "--tag", "v*", "--approvals", "2", "--from", "chiefs")

@@ -339,7 +339,7 @@ def test_merge_keeps_the_turn_after_two_re_runs(checked):
     assert ports(opened(graph.uri)) == ["NEW0", "NEW1", "NEW2", "OLD", "SIDE"]
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02])
+@pytest.mark.parametrize("seconds", [0.0, 0.005])
 def test_checks_that_take_too_long_in_the_turn_change_nothing(checked, monkeypatch, seconds):
     graph, ran, after = checked
     monkeypatch.setattr(merging, "CHECK_TIMEOUT_SECONDS", seconds)

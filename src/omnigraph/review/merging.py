@@ -25,7 +25,15 @@ from omnigraph.errors import Category, Contention, OmniError
 from omnigraph.merge.merge import merge
 from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.policy import TypeScope
-from omnigraph.query.checks import CheckResult, ChecksFailed, StateCheck, run_checks, types_read
+from omnigraph.query.checks import (
+    COULD_NOT_RUN,
+    CheckResult,
+    ChecksFailed,
+    StateCheck,
+    error_result,
+    run_checks,
+    types_read,
+)
 from omnigraph.query.engine import Engine
 from omnigraph.query.limits import QueryLimit
 from omnigraph.review.model import CheckRun, CheckStatus
@@ -119,11 +127,9 @@ class StagedChecks:
         except QueryLimit as error:
             if until is not None and error.code == "query_timeout":
                 raise _too_slow(check) from error
-            result = _error_result(check, error)
+            result = error_result(check, error)
         except OmniError as error:
-            if error.category in (Category.UNAVAILABLE, Category.INTERNAL):
-                raise
-            result = _error_result(check, error)
+            result = error_result(check, error)
         self.results[check.name] = (_states(base, types), result, types)
         return types
 
@@ -133,7 +139,7 @@ class StagedChecks:
         status = CheckStatus.PASSED
         if not result.is_passed:
             status = CheckStatus.FAILED if result.is_failed else CheckStatus.WARNED
-        if result.message.startswith(_COULD_NOT_RUN):
+        if result.message.startswith(COULD_NOT_RUN):
             status = CheckStatus.ERROR
         return CheckRun(
             name=check.name,
@@ -147,15 +153,6 @@ class StagedChecks:
             target_commit=base.commit_id,
             types=types,
         )
-
-
-_COULD_NOT_RUN = "the check could not run: "
-
-
-def _error_result(check: StateCheck, error: OmniError) -> CheckResult:
-    """Return the result of a check that cannot run: it blocks like one that fails."""
-    message = f"{_COULD_NOT_RUN}{error.message}"
-    return CheckResult(name=check.name, severity=check.severity, message=message, count=1)
 
 
 def _entities(result: CheckResult, number: int) -> list[dict[str, str]]:

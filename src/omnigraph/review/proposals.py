@@ -656,10 +656,10 @@ def add_review(
     head = record.head if newest is None or not record.is_open else newest.commit_id
     if commit is not None and commit != head:
         raise OmniError(
-            f"branch '{record.source}' has moved from {commit} to {head}; look at it again",
+            f"branch '{record.source}' has moved from {commit!s:.40} to {head}; look at it again",
             code="proposal_moved",
             category=Category.CONFLICT,
-            details={"expected": commit, "actual": head},
+            details={"expected": f"{commit!s:.40}", "actual": head},
         )
     lineage = record.source_lineage if newest is None else newest.lineage_id
     payload = {"verdict": verdict, "body": text, "commit_id": head, "lineage": lineage}

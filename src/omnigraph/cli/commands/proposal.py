@@ -26,6 +26,7 @@ from omnigraph.cli.output import (
     print_json,
     print_result,
     print_table,
+    printable_lines,
     stream_json,
 )
 from omnigraph.cli.progress import show_progress
@@ -148,7 +149,7 @@ def _lines(found: Proposal) -> list[str]:
     if details.source_state != "present":
         lines.append(f"the source branch was {details.source_state}")
     if found.description:
-        lines += ["", *(f"  {line}" for line in _plain(found.description))]
+        lines += ["", *(f"  {line}" for line in printable_lines(found.description))]
     lines += [f"{review_line(review)}" for review in found.reviews]
     lines += [line for run in found.checks for line in _check_lines(run)]
     lines += [line for comment in found.comments for line in _comment_lines(comment)]
@@ -160,19 +161,11 @@ def _lines(found: Proposal) -> list[str]:
     return lines
 
 
-def _plain(text: str) -> list[str]:
-    """Return lines without control characters, which a terminal would obey."""
-    return [
-        "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
-        for line in text.splitlines()
-    ]
-
-
 def review_line(review: Review) -> str:
     """Return a review on one line."""
     stale = " (of an older state)" if review.stale else ""
     late = " (after the merge)" if review.after_merge else ""
-    body = " ".join(_plain(review.body))
+    body = " ".join(printable_lines(review.body))
     return f"{review.actor or 'unknown'}: {review.verdict}{stale}{late}" + (
         f": {body}" if body else ""
     )
@@ -180,11 +173,13 @@ def review_line(review: Review) -> str:
 
 def _check_lines(run: CheckRun) -> list[str]:
     stale = "" if run.current else " (of an older state)"
-    lines = [f"check {run.name}: {run.status}{stale}: {' '.join(_plain(run.message))}"]
+    lines = [f"check {run.name}: {run.status}{stale}: {' '.join(printable_lines(run.message))}"]
     for finding in run.findings:
         entities = ", ".join(f"{one['type']} {one['id']}" for one in finding["entities"])
         values = ", ".join(f"{name}: {value!r}" for name, value in finding["row"].items())
-        lines.append("  " + " ".join(_plain(f"{entities}: {values}" if entities else values)))
+        lines.append(
+            "  " + " ".join(printable_lines(f"{entities}: {values}" if entities else values))
+        )
     return lines
 
 
@@ -198,7 +193,10 @@ def _comment_lines(comment: Comment) -> list[str]:
     done = " (resolved)" if comment.resolved and not reply else ""
     indent = "    " if reply else "  "
     head = f"{indent}[{comment.id}] {comment.actor or 'unknown'}{about}{done}:"
-    return [*_plain(head), *(f"{indent}  {line}" for line in _plain(comment.body))]
+    return [
+        *printable_lines(head),
+        *(f"{indent}  {line}" for line in printable_lines(comment.body)),
+    ]
 
 
 @proposal.command()
@@ -328,7 +326,7 @@ def merge(
             return
         preview = found.preview()
     plan = preview.schema or {}
-    lines = [f"schema: {' '.join(_plain(text))}" for text in plan.get("descriptions", ())]
+    lines = [f"schema: {' '.join(printable_lines(text))}" for text in plan.get("descriptions", ())]
     print_merge_result(preview.merge, "merged", dry_run=True, lines=lines, schema=preview.schema)
 
 
