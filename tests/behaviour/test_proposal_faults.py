@@ -1,8 +1,10 @@
 """Proposals under hostile texts, moving branches, lost rights, hidden types and great numbers."""
 
 import json
+import re
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,15 +13,16 @@ import omnigraph as og
 from omnigraph.changes.type_delta import ENTITY_BATCH
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.model import Counts
-from omnigraph.commit.proposal_log import ProposalLog
+from omnigraph.commit.proposal_log import EventKind, ProposalLog
 from omnigraph.dataset_view.version_reader import VersionReader
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.policy import PolicyDenied
-from omnigraph.query.checks import CheckSeverity, QueryCheck, StateCheck
+from omnigraph.query.checks import CheckSeverity, QueryCheck, RowCountCheck, StateCheck
 from tests.support.many_proposals import settle_proposals
 from tests.support.proposal_lanes import TOKENS
 from tests.support.serving import serving
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "reviewing.md"
 SCHEMA = """
 node Port { code: String @key  depth: I64?  secret: String? }
 node Hidden { code: String @key  depth: I64? }
@@ -379,6 +382,39 @@ def test_event_that_follows_while_a_page_is_read_is_delivered_once(tmp_path, mon
     second = graph.proposals.events(first.cursor, proposal=1)
     assert [e.event for page in (first, second) for e in page.events] == [1, 2]
     assert second.caught_up
+
+
+def test_payloads_of_events_are_those_documented(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g", None)
+    checks = [StateCheck("ports", RowCountCheck("node:Port", minimum=1))]
+    found = graph.with_checks(checks).proposals.get(1)
+    thread = found.comment("deep", on=("Port", "BGO", "depth"))
+    found.comment("no", thread=thread)
+    plain = found.comment("plain")
+    for comment in (thread, plain):
+        found.resolve(comment)
+        found.resolve(comment, resolved=False)
+    for members in ({"title": "New"}, {"description": "More"}, {"reviewers": [BOB]}):
+        found.edit(**members)
+    found.review("comment", "hm")
+    for note in ("why", None):
+        found.close(note)
+        found.reopen(note)
+    found.merge()
+
+    documented = {}
+    for kinds, cell in re.findall(
+        r"^\| (`[a-z`, ]+`) \| (.*`.*) \|$", GUIDE.read_text(), re.MULTILINE
+    ):
+        optional = set(re.findall(r"\(`(\w+)`", cell))
+        members = set(re.findall(r"`(\w+)`", re.sub(r": `kind`.*?\)", ")", cell)))
+        documented |= dict.fromkeys(re.findall(r"\w+", kinds), (members - optional, members))
+    seen = {}
+    for event in graph.proposals.events().events:
+        needed, allowed = documented[event.kind]
+        assert needed <= event.payload.keys() <= allowed, event
+        seen.setdefault(str(event.kind), set()).update(event.payload)
+    assert seen == {str(kind): documented[kind][1] for kind in EventKind}
 
 
 def test_page_of_few_among_many_settled_proposals_reads_their_numbers_once(tmp_path, monkeypatch):
