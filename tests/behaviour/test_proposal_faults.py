@@ -464,6 +464,22 @@ def test_check_that_cannot_run_prevents_the_merge_and_is_named(tmp_path):
     assert ports(graph) == []
 
 
+@pytest.mark.parametrize("required", [False, True])
+def test_check_that_the_target_requires_must_pass_whatever_its_severity(tmp_path, required):
+    graph = graph_with_proposal(tmp_path / "g")
+    if required:
+        graph.protection.set([{"branches": ["main"], "require": {"checks": ["few"]}}])
+    rule = RowCountCheck("node:Port", maximum=0)
+    found = graph.with_checks([StateCheck("few", rule, CheckSeverity.WARN)]).proposals.get(1)
+    [run] = found.run_checks()
+    assert run.status == ("failed" if required else "warned")
+    if required:
+        assert code_of(found.merge) == "checks_failed"
+    else:
+        found.merge()
+    assert len(ports(graph)) == (not required)
+
+
 def test_comments_follow_renames(tmp_path):
     graph = graph_with_proposal(tmp_path / "g")
     found = graph.proposals.get(1)

@@ -23,6 +23,7 @@ from omnigraph.commit.proposal_log import (
     ProposalRecord,
     ProposalState,
 )
+from omnigraph.commit.protection import WritePermit, rules_for
 from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, VersionReclaimed
 from omnigraph.lang import did_you_mean
@@ -686,6 +687,12 @@ def anchor_view(context: ReviewContext, record: ProposalRecord) -> AnchorView:
             snapshot = head_snapshot(context.manifest, MAIN)
         snapshots.append((snapshot, context.scope_of(name)))
     return AnchorView.of(context.manifest, snapshots)
+
+
+def target_rules(context: ReviewContext, record: ProposalRecord) -> tuple[ProtectionRule, ...]:
+    """Return the rules about the target of a proposal."""
+    permit = WritePermit(rules=context.rules)
+    return rules_for(record.target, context.manifest.main.state().head, permit)
 
 
 # --- reading ------------------------------------------------------------------------------------

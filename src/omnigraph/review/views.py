@@ -18,12 +18,10 @@ from omnigraph.commit.proposal_log import (
     ProposalRecord,
     ProposalState,
 )
-from omnigraph.commit.protection import WritePermit, rules_for
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
 from omnigraph.notebook.display import ReportDisplay
-from omnigraph.policy.protection_rules import ProtectionRule
 from omnigraph.review.anchors import AnchorView
 from omnigraph.review.model import (
     CheckRun,
@@ -44,6 +42,7 @@ from omnigraph.review.proposals import (
     divergence,
     find_commit_or_none,
     source_state,
+    target_rules,
     with_merge,
 )
 from omnigraph.review.requirements import evaluate_rules
@@ -96,12 +95,6 @@ def requirements_of(
     commit = record.head if head is None else head.commit_id
     found = evaluate_rules(rules, record, (commit, lineage or ""), authors, context.groups)
     return [requirement for rule in found.values() for requirement in rule]
-
-
-def target_rules(context: ReviewContext, record: ProposalRecord) -> tuple[ProtectionRule, ...]:
-    """Return the rules about the target of a proposal."""
-    permit = WritePermit(rules=context.rules)
-    return rules_for(record.target, context.manifest.main.state().head, permit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
