@@ -625,14 +625,28 @@ def test_target_that_is_created_again_is_merged_into_as_it_is(tmp_path):
     graph.branches.delete("target")
     assert code_of(found.merge) == "branch_not_found"
     assert found.refresh().state == "open"
+    [requirement] = found.requirements
+    assert (requirement.rule, requirement.satisfied, found.mergeable) == ("target", False, False)
+    assert "branch 'target' was deleted" in requirement.message
+    assert [change.id for change in found.diff()] == ["BGO"]
     graph.load({"Port": [{"code": "OSL"}]})
     graph.branches.create("target")
+    assert found.refresh().mergeable
     found.merge()
-    rows = graph.query(
-        "query q() { match { $p: Port } return { $p.code as c } order { c } }", at="target"
-    ).rows
-    assert rows == [{"c": "BGO"}, {"c": "OSL"}]
+    assert [row["code"] for row in ports(graph, "target")] == ["BGO", "OSL"]
     assert found.refresh().state == "merged"
+
+
+def test_open_proposal_of_two_deleted_branches_shows_its_changes(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA, actor=ADA)
+    graph.branches.create("target")
+    graph.branches.create("side")
+    graph.load({"Port": [{"code": "BGO"}]}, branch="side")
+    found = graph.proposals.create("side", into="target", title="One")
+    graph.branches.delete("side")
+    graph.branches.delete("target")
+    assert [change.id for change in found.refresh().diff()] == ["BGO"]
+    assert found.close().counts == {"node:Port": Counts(inserted=1)}
 
 
 def test_source_that_was_merged_otherwise_is_settled_without_a_commit(tmp_path):

@@ -512,8 +512,10 @@ def proposal_states(manifest: Manifest, record: ProposalRecord) -> tuple[Snapsho
         _, newest = source_state(manifest, record)
         newest = newest or _deleted_source(manifest, record)
         if newest is not None:
-            with suppress(NotFound):
+            base = record.base
+            with suppress(NotFound):  # without a target it is compared with the base it had
                 base, _ = divergence(manifest, newest, head_snapshot(manifest, record.target))
+            with suppress(NotFound):
                 return snapshot_of_commit(manifest, base), newest
     try:
         base_id, head_id = record.base, record.head

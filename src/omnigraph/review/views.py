@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -77,24 +77,24 @@ def read_proposal(context: ReviewContext, number: int) -> ProposalDetails:
         comments=tuple(comments),
         checks=tuple(checks),
         counts=counts,
-        requirements=tuple(requirements_of(context, record, live.head, live.authors)),
+        requirements=tuple(_requirements(context, record, live)),
     )
 
 
-def requirements_of(
-    context: ReviewContext,
-    record: ProposalRecord,
-    head: Snapshot | None,
-    authors: frozenset[str],
-) -> list[Requirement]:
-    """Return what the protection of the target requires of an open proposal."""
+def _requirements(
+    context: ReviewContext, record: ProposalRecord, live: _Live
+) -> Iterator[Requirement]:
+    """Yield what an open proposal needs: its target, and what the protection of that requires."""
     if not record.is_open:
-        return []
+        return
+    if live.target is None:
+        message = f"branch '{record.target}' was deleted; create it again, or close the proposal"
+        yield Requirement(rule="target", satisfied=False, message=message)
     rules = target_rules(context, record)
-    lineage = None if head is None else head.lineage_id
-    commit = record.head if head is None else head.commit_id
-    found = evaluate_rules(rules, record, (commit, lineage or ""), authors, context.groups)
-    return [requirement for rule in found.values() for requirement in rule]
+    lineage = None if live.head is None else live.head.lineage_id
+    commit = record.head if live.head is None else live.head.commit_id
+    found = evaluate_rules(rules, record, (commit, lineage or ""), live.authors, context.groups)
+    yield from (requirement for listed in found.values() for requirement in listed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
