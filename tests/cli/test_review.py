@@ -102,6 +102,21 @@ def test_dry_run_shows_what_a_schema_change_does_to_the_data(folder):
     ]
 
 
+def test_list_says_that_there_are_more(folder):
+    run(folder, "branch", "create", "other", "--from", "side")
+    for source in ("side", "other"):
+        run(folder, "proposal", "create", source, "-t", source)
+    assert run(folder, "proposal", "list", "--limit", "1").splitlines()[-1] == (
+        "there are more; list them with --limit 2"
+    )
+    assert "there are more" not in run(folder, "proposal", "list", "--limit", "2")
+    shown = [
+        json.loads(run(folder, "proposal", "list", "--limit", limit, "--json"))
+        for limit in ("1", "2")
+    ]
+    assert [(len(one["proposals"]), one["more"]) for one in shown] == [(1, True), (2, False)]
+
+
 def test_what_has_no_effect_is_said(folder):
     words = ("create", "side", "-t", "Bergen", "--reviewer", "act-bo")
     run(folder, "proposal", *words)

@@ -106,13 +106,17 @@ def create(
 @click.option("--limit", type=click.IntRange(1), default=50, help="Number of proposals to list.")
 def list_proposals(graph: Graph, limit: int, **scope: Any) -> None:  # noqa: ANN401 - strings
     """List proposals, the newest first."""
-    found = graph.proposals.list(**scope, limit=limit)
+    found = graph.proposals.list(**scope, limit=limit + 1)
+    has_more = len(found) > limit
+    del found[limit:]
     if json_requested():
-        print_json({"proposals": [one.to_json() for one in found]})
+        print_json({"proposals": [one.to_json() for one in found], "more": has_more})
         return
     rows = [_summary_row(one) for one in found]
     headers = ("number", "state", "source", "target", "author", "reviews", "checks", "title")
     print_table(count_text(len(found), "proposal"), headers, rows)
+    if has_more:
+        click.echo(f"there are more; list them with --limit {2 * limit}")
 
 
 def _summary_row(one: ProposalSummary) -> tuple[str, ...]:
