@@ -102,6 +102,19 @@ def test_dry_run_shows_what_a_schema_change_does_to_the_data(folder):
     ]
 
 
+def test_comment_and_thread_are_changed_together_or_not(folder):
+    run(folder, "proposal", "create", "side", "-t", "Bergen")
+    comment = ("proposal", "comment", "1", "-b", "why?")
+    assert "no comment 7" in run(folder, *comment, "--resolve", "7", code=1)
+    assert run(folder, *comment) == "added comment 2 to proposal 1\n"
+    run(folder, *comment, "--resolve", "2")
+    run(folder, *comment, "--unresolve", "2")
+    assert "pass one of them" in run(folder, *comment, "--resolve", "2", "--unresolve", "2", code=2)
+    kinds = [line.split()[3] for line in run(folder, "proposal", "events").splitlines()[:-1]]
+    assert kinds == ["created", "commented", *("resolved", "commented"), "unresolved", "commented"]
+    assert "nothing to change" in run(folder, "proposal", "edit", "1", code=1)
+
+
 def test_list_says_that_there_are_more(folder):
     run(folder, "branch", "create", "other", "--from", "side")
     for source in ("side", "other"):

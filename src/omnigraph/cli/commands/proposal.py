@@ -250,17 +250,19 @@ def comment(
 
     `--on Port --on BGO --on depth` comments on a property of an entity.
     """
+    if resolve is not None and unresolve is not None:
+        raise click.UsageError("--resolve and --unresolve are about one thread: pass one of them")
     found, text = graph.proposals.get(number), _text(body, body_file)
-    for id_, done in ((resolve, True), (unresolve, False)):
-        if id_ is not None and text is None:
-            thread = found.resolve(id_, resolved=done)
+    id_, done = (resolve, True) if unresolve is None else (unresolve, False)
+    if text is None and id_ is None:
+        raise InvalidInput("pass --body or --file with the comment", code="option_invalid")
+    if id_ is not None:  # first, so that a thread that does not exist leaves no comment
+        thread = found.resolve(id_, resolved=done)
+        if text is None:
             print_result(thread.to_json(), f"{'resolved' if done else 'opened'} thread {thread.id}")
             return
-    if text is None:
-        raise InvalidInput("pass --body or --file with the comment", code="option_invalid")
+    assert text is not None, "one of them is given"
     made = found.comment(text, on=on or None, thread=reply_to)
-    if resolve is not None:
-        found.resolve(resolve)
     print_result(made.to_json(), f"added comment {made.id} to proposal {number}")
 
 
@@ -371,8 +373,12 @@ def edit(
     body_file: Path | None,
 ) -> None:
     """Change the title, the description or the reviewers."""
+    description = _text(body, body_file)
+    if title is None and description is None and not reviewers:
+        message = "nothing to change: pass --title, --body, --file or --reviewer"
+        raise InvalidInput(message, code="option_invalid")
     edited = graph.proposals.get(number).edit(
-        title=title, description=_text(body, body_file), reviewers=reviewers or None
+        title=title, description=description, reviewers=reviewers or None
     )
     print_result(edited.to_json(), f"edited proposal {number}")
 
