@@ -229,6 +229,7 @@ proposal_not_closed | conflict | Only a closed proposal can be opened again.
 proposal_exists | conflict | There is an open proposal for this source and target.
 proposal_same_branch | invalid | The source and the target of a proposal are the same branch.
 proposal_invalid | invalid | The text of a proposal, comment or review is invalid.
+actor_invalid | invalid | The name of the actor is too long, blank or has control characters.
 proposal_limit | limit | There are too many open proposals; merge or close some.
 proposal_moved | conflict | The source moved on since it was looked at; look at it again.
 proposal_source_gone | conflict | The source branch was deleted; create it again, or close.

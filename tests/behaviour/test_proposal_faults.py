@@ -1,21 +1,28 @@
 """Proposals under hostile texts, moving branches, lost rights, hidden types and great numbers."""
 
 import json
+import re
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import omnigraph as og
 from omnigraph.changes.type_delta import ENTITY_BATCH
+from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.model import Counts
+from omnigraph.commit.proposal_log import EventKind, ProposalLog
 from omnigraph.dataset_view.version_reader import VersionReader
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.policy import PolicyDenied
+from omnigraph.query.checks import CheckSeverity, QueryCheck, RowCountCheck, StateCheck
+from tests.support.many_proposals import settle_proposals
 from tests.support.proposal_lanes import TOKENS
 from tests.support.serving import serving
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "reviewing.md"
 SCHEMA = """
 node Port { code: String @key  depth: I64?  secret: String? }
 node Hidden { code: String @key  depth: I64? }
@@ -54,6 +61,12 @@ def code_of(call):
     with pytest.raises(OmniError) as caught:
         call()
     return caught.value.code
+
+
+def ports(graph, at="main"):
+    return graph.query(
+        "query q() { match { $p: Port } return { $p.code as code } order { code } }", at=at
+    ).rows
 
 
 # --- hidden types -------------------------------------------------------------------------------
@@ -118,6 +131,54 @@ def test_hidden_types_are_absent_from_all_of_a_proposal(views):
     assert set(ada.proposals.get(1).counts) == {"node:Port", "node:Hidden"}
     assert set(bob.proposals.get(1).counts) == {"node:Port"}
     assert "Hidden" not in json.dumps(bob.proposals.events().to_json())
+
+
+BY_BRANCH = """version: 1
+protected_branches: [main]
+groups: { all: [act-ada], some: [act-bob] }
+rules:
+  - { id: all, allow: { actors: { group: all }, actions: [read, change] } }
+  - id: all-branches
+    allow: { actors: { group: all }, actions: [branch_create, branch_delete, branch_merge] }
+  - id: some-MORE
+    allow: { actors: { group: some }, actions: [read], branch_scope: MORE }
+  - id: some-LESS
+    allow:
+      actors: { group: some }
+      actions: [read]
+      branch_scope: LESS
+      types: [Port]
+      mask: { Port: [secret] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "less"), [("protected", "unprotected"), ("unprotected", "protected")]
+)
+def test_what_one_of_both_branches_hides_is_absent(tmp_path, more, less):
+    """Bob sees all of main and little of other branches, or the other way round."""
+    policy = BY_BRANCH.replace("MORE", more).replace("LESS", less)
+    graph = graph_with_proposal(tmp_path / "g", policy)
+    graph.load({"Hidden": [{"code": "OLD"}]})
+    proposal, bob = graph.proposals.get(1), graph.as_actor(BOB)
+    for place in (("Hidden", "H"), ("Hidden",), ("Port", "BGO", "secret")):
+        proposal.comment("about it", on=place)
+    shown = proposal.comment("seen", on=("Port", "BGO", "depth"))
+
+    seen = bob.proposals.get(1)
+    assert [comment.id for comment in seen.comments] == [shown.id]
+    assert [change.id for change in seen.diff()] == ["BGO"]
+    assert [change.id for change in bob.diff("main", "side")] == ["BGO"]  # OLD is hidden, not gone
+    assert [change.id for change in bob.diff("side", "main")] == ["BGO"]
+    assert "Hidden" not in json.dumps(bob.proposals.events().to_json())
+    assert code_of(lambda: seen.comment("x", on=("Hidden", "H"))) == "unknown_type"
+    assert code_of(lambda: seen.comment("x", on=("Port", "BGO", "secret"))) == "unknown_property"
+
+    proposal.close()
+    assert set(bob.proposals.get(1).counts) == {"node:Port"}
+    graph.branches.delete("side")  # what the rules say of its name still holds
+    assert [comment.id for comment in bob.proposals.get(1).comments] == [shown.id]
+    assert len(graph.proposals.get(1).comments) == 4
 
 
 def test_actor_without_rights_sees_and_does_nothing(views):
@@ -255,6 +316,130 @@ def test_wrong_use_is_explained(views):
     assert code_of(lambda: graph.proposals.list(limit=-1)) == "limit_invalid"
 
 
+NO_NUMBERS = ["", "²", "٣", "-1", "1e3", "9" * 19, "9" * 5_000, 1.5]
+
+
+def test_numbers_cursors_and_page_tokens_of_any_size_are_refused(views):
+    graph = views(ADA)
+    for number in (0, -1, 10**18, 2**63, 2**64, 10**30):
+        assert code_of(lambda: graph.proposals.get(number)) == "proposal_not_found"  # noqa: B023
+    for text in NO_NUMBERS:
+        for call, code in (
+            (lambda: graph.proposals.events(text), "cursor_invalid"),  # noqa: B023
+            (lambda: graph.proposals.page("all", page_token=text), "page_token_invalid"),  # noqa: B023
+        ):
+            assert code_of(call) == code, text
+    for limit in ("x", 0, -1, 10**30, 1.5):
+        for listed in (
+            lambda: graph.proposals.page(limit=limit),  # noqa: B023
+            lambda: graph.proposals.events(limit=limit),  # noqa: B023
+        ):
+            assert code_of(listed) in ("limit_invalid", "body_invalid"), limit
+    for call in (
+        lambda: graph.proposals.list(limit="5"),
+        lambda: graph.proposals.get(1).edit(reviewers=7),
+        lambda: graph.proposals.create(7, title="x"),
+        lambda: graph.proposals.create("side", into=7, title="x"),
+    ):
+        assert code_of(call) in ("proposal_invalid", "limit_invalid")
+    assert code_of(lambda: graph.proposals.events(proposal=10**30)) in (
+        "proposal_not_found",
+        "limit_invalid",
+    )
+    assert graph.proposals.page("all", page_token="2").proposals[0].number == 1
+    assert graph.proposals.events("9" * 18).cursor == "9" * 18
+
+
+@pytest.mark.parametrize("name", ["", " \t", "x" * 201, "a\x00", "a\x1b[31m", "a\nb", "\u202ea"])
+def test_actor_whose_name_cannot_be_shown_takes_no_part(tmp_path, name):
+    graph = graph_with_proposal(tmp_path / "g", None).as_actor(name)
+    before, found = graph.proposals.events().to_json(), graph.proposals.get(1)
+    for call in (
+        lambda: found.review("approve"),
+        lambda: found.comment("x"),
+        lambda: found.edit(title="x"),
+        found.merge,
+        found.close,
+        found.run_checks,
+    ):
+        assert code_of(call) == "actor_invalid"
+    assert graph.proposals.events().to_json() == before
+    assert [row["code"] for row in ports(graph)] == []
+
+
+def test_event_that_follows_while_a_page_is_read_is_delivered_once(tmp_path, monkeypatch):
+    graph = graph_with_proposal(tmp_path / "g")
+    found, plain = graph.proposals.get(1), ProposalLog.events_of
+    meanwhile = [lambda: found.comment("second")]
+
+    def events_of(self, number, state=None):
+        if meanwhile:
+            meanwhile.pop()()
+        return plain(self, number, state)
+
+    monkeypatch.setattr(ProposalLog, "events_of", events_of)
+    first = graph.proposals.events(proposal=1)
+    second = graph.proposals.events(first.cursor, proposal=1)
+    assert [e.event for page in (first, second) for e in page.events] == [1, 2]
+    assert second.caught_up
+
+
+def test_payloads_of_events_are_those_documented(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g", None)
+    checks = [StateCheck("ports", RowCountCheck("node:Port", minimum=1))]
+    found = graph.with_checks(checks).proposals.get(1)
+    thread = found.comment("deep", on=("Port", "BGO", "depth"))
+    found.comment("no", thread=thread)
+    plain = found.comment("plain")
+    for comment in (thread, plain):
+        found.resolve(comment)
+        found.resolve(comment, resolved=False)
+    for members in ({"title": "New"}, {"description": "More"}, {"reviewers": [BOB]}):
+        found.edit(**members)
+    found.review("comment", "hm")
+    for note in ("why", None):
+        found.close(note)
+        found.reopen(note)
+    found.merge()
+
+    documented = {}
+    for kinds, cell in re.findall(
+        r"^\| (`[a-z`, ]+`) \| (.*`.*) \|$", GUIDE.read_text(), re.MULTILINE
+    ):
+        optional = set(re.findall(r"\(`(\w+)`", cell))
+        members = set(re.findall(r"`(\w+)`", re.sub(r": `kind`.*?\)", ")", cell)))
+        documented |= dict.fromkeys(re.findall(r"\w+", kinds), (members - optional, members))
+    seen = {}
+    for event in graph.proposals.events().events:
+        needed, allowed = documented[event.kind]
+        assert needed <= event.payload.keys() <= allowed, event
+        seen.setdefault(str(event.kind), set()).update(event.payload)
+    assert seen == {str(kind): documented[kind][1] for kind in EventKind}
+
+
+def test_page_of_few_among_many_settled_proposals_reads_their_numbers_once(tmp_path, monkeypatch):
+    graph = graph_with_proposal(tmp_path / "g", None)
+    settle_proposals(graph, 1_000)
+    scans, plain = [], LineageState.rows
+
+    def noting(self, condition, **options):
+        scans.append(condition)
+        return plain(self, condition, **options)
+
+    monkeypatch.setattr(LineageState, "rows", noting)
+    assert graph.proposals.list("all", author="act-nobody", limit=1) == []
+    assert len(scans) <= 12  # the numbers, and blocks of 2, 4, 8 … proposals
+    scans.clear()
+    page = graph.proposals.page("closed", limit=3)
+    assert [one.number for one in page.proposals] == [1_000, 998, 996]
+    assert len(scans) <= 3
+    after = graph.proposals.page("closed", limit=3, page_token=page.next_page_token)
+    assert [one.number for one in after.proposals] == [994, 992, 990]
+    scans.clear()
+    assert [e.event for e in graph.proposals.events("1", limit=500).events] == [*range(2, 502)]
+    assert len(scans) <= 2  # the events, and their proposals
+
+
 def test_checks_are_read_from_files(tmp_path):
     graph = graph_with_proposal(tmp_path / "g")
     (tmp_path / "checks").mkdir()
@@ -266,6 +451,33 @@ def test_checks_are_read_from_files(tmp_path):
     for wrong in (str(tmp_path / "checks"), [CHECKS], [None]):
         assert code_of(lambda: graph.with_checks(wrong)) == "check_invalid"  # noqa: B023
     assert code_of(lambda: og.read_checks(tmp_path / "none")) == "stored_queries_missing"
+
+
+def test_check_that_cannot_run_prevents_the_merge_and_is_named(tmp_path):
+    graph = graph_with_proposal(tmp_path / "g")
+    rule = QueryCheck("query gone() { match { $x: Nope } return { $x } }")
+    found = graph.with_checks([StateCheck("gone", rule, CheckSeverity.WARN)]).proposals.get(1)
+    [run] = found.run_checks()
+    assert (run.status, run.is_blocking) == ("error", True)
+    with pytest.raises(OmniError, match="1 check failed, nothing was published: gone: the check"):
+        found.merge()
+    assert ports(graph) == []
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_check_that_the_target_requires_must_pass_whatever_its_severity(tmp_path, required):
+    graph = graph_with_proposal(tmp_path / "g")
+    if required:
+        graph.protection.set([{"branches": ["main"], "require": {"checks": ["few"]}}])
+    rule = RowCountCheck("node:Port", maximum=0)
+    found = graph.with_checks([StateCheck("few", rule, CheckSeverity.WARN)]).proposals.get(1)
+    [run] = found.run_checks()
+    assert run.status == ("failed" if required else "warned")
+    if required:
+        assert code_of(found.merge) == "checks_failed"
+    else:
+        found.merge()
+    assert len(ports(graph)) == (not required)
 
 
 def test_comments_follow_renames(tmp_path):
@@ -413,14 +625,28 @@ def test_target_that_is_created_again_is_merged_into_as_it_is(tmp_path):
     graph.branches.delete("target")
     assert code_of(found.merge) == "branch_not_found"
     assert found.refresh().state == "open"
+    [requirement] = found.requirements
+    assert (requirement.rule, requirement.satisfied, found.mergeable) == ("target", False, False)
+    assert "branch 'target' was deleted" in requirement.message
+    assert [change.id for change in found.diff()] == ["BGO"]
     graph.load({"Port": [{"code": "OSL"}]})
     graph.branches.create("target")
+    assert found.refresh().mergeable
     found.merge()
-    rows = graph.query(
-        "query q() { match { $p: Port } return { $p.code as c } order { c } }", at="target"
-    ).rows
-    assert rows == [{"c": "BGO"}, {"c": "OSL"}]
+    assert [row["code"] for row in ports(graph, "target")] == ["BGO", "OSL"]
     assert found.refresh().state == "merged"
+
+
+def test_open_proposal_of_two_deleted_branches_shows_its_changes(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA, actor=ADA)
+    graph.branches.create("target")
+    graph.branches.create("side")
+    graph.load({"Port": [{"code": "BGO"}]}, branch="side")
+    found = graph.proposals.create("side", into="target", title="One")
+    graph.branches.delete("side")
+    graph.branches.delete("target")
+    assert [change.id for change in found.refresh().diff()] == ["BGO"]
+    assert found.close().counts == {"node:Port": Counts(inserted=1)}
 
 
 def test_source_that_was_merged_otherwise_is_settled_without_a_commit(tmp_path):

@@ -102,6 +102,34 @@ def test_dry_run_shows_what_a_schema_change_does_to_the_data(folder):
     ]
 
 
+def test_comment_and_thread_are_changed_together_or_not(folder):
+    run(folder, "proposal", "create", "side", "-t", "Bergen")
+    comment = ("proposal", "comment", "1", "-b", "why?")
+    assert "no comment 7" in run(folder, *comment, "--resolve", "7", code=1)
+    assert run(folder, *comment) == "added comment 2 to proposal 1\n"
+    run(folder, *comment, "--resolve", "2")
+    run(folder, *comment, "--unresolve", "2")
+    assert "pass one of them" in run(folder, *comment, "--resolve", "2", "--unresolve", "2", code=2)
+    kinds = [line.split()[3] for line in run(folder, "proposal", "events").splitlines()[:-1]]
+    assert kinds == ["created", "commented", *("resolved", "commented"), "unresolved", "commented"]
+    assert "nothing to change" in run(folder, "proposal", "edit", "1", code=1)
+
+
+def test_list_says_that_there_are_more(folder):
+    run(folder, "branch", "create", "other", "--from", "side")
+    for source in ("side", "other"):
+        run(folder, "proposal", "create", source, "-t", source)
+    assert run(folder, "proposal", "list", "--limit", "1").splitlines()[-1] == (
+        "there are more; list them with --limit 2"
+    )
+    assert "there are more" not in run(folder, "proposal", "list", "--limit", "2")
+    shown = [
+        json.loads(run(folder, "proposal", "list", "--limit", limit, "--json"))
+        for limit in ("1", "2")
+    ]
+    assert [(len(one["proposals"]), one["more"]) for one in shown] == [(1, True), (2, False)]
+
+
 def test_what_has_no_effect_is_said(folder):
     words = ("create", "side", "-t", "Bergen", "--reviewer", "act-bo")
     run(folder, "proposal", *words)
@@ -151,6 +179,30 @@ def test_check_writes_a_junit_report(folder):
     assert value["checks"][0]["entities"] == [{"kind": "node", "type": "Port", "id": "BGO"}]
 
 
+BROKEN = """
+query parameter($d: I64) @check("deep") { match { $p: Port  $p.depth > $d } return { $p } }
+query unknown() @check("x") { match { $p: Nope } return { $p } }
+query write() @check("x") { insert Port { code: "X" } }
+query fine() @check("all \x1b[31mis\nwell") { match { $p: Port } return { $p } }
+"""
+
+
+def test_check_that_cannot_run_fails_and_the_others_run(folder):
+    (folder / "checks.gq").write_text(BROKEN)
+    report = folder / "report.xml"
+    words = ("check", "--checks", str(folder / "checks.gq"), "--at", "side")
+    shown = run(folder, *words, "--junit", str(report), code=1).splitlines()
+    found = [line.partition(":")[::2] for line in shown if not line.startswith(" ")]
+    assert [name for name, _ in found] == ["parameter", "unknown", "write", "fine", shown[-1]]
+    assert all(text.startswith(" failed: the check could not run: ") for _, text in found[:3])
+    assert found[3][1] == " failed: all \ufffd[31mis well"
+    assert shown[-1] == "4 checks, 4 failed"
+    names = [case.get("name") for case in ElementTree.parse(report).getroot().iter("testcase")]
+    assert names == ["parameter", "unknown", "write", "fine"]
+    [value] = [json.loads(run(folder, *words, "--json", code=1))]
+    assert [check["count"] for check in value["checks"]] == [1, 1, 1, 1]
+
+
 def test_protection_as_text(folder):
     assert run(folder, "protection", "show") == "no branch is protected\n"
     words = ("--branch", "main", "--tag", "v*", "--approvals", "2", "--from", "chiefs")
@@ -166,6 +218,13 @@ def test_protection_as_text(folder):
     assert "proposal create" in refused
     assert run(folder, "protection", "clear") == "no branch is protected\n"
     assert "no branch given: pass --branch" in run(folder, "protection", "set", code=2)
+    both = ("--branch", "main", "--from", "chiefs", "--approver", "act-bo")
+    assert "pass one of them" in run(folder, "protection", "set", *both, code=2)
+    file = ("--branch", "main", "--rules", str(folder / "rules.json"))
+    assert "not both" in run(folder, "protection", "set", *file, code=2)
+    many = ("--branch", "main", "--approvals", "2", "--approver", "act-bo")
+    assert "`approvals` is 2" in run(folder, "protection", "set", *many, code=1)
+    assert run(folder, "protection", "show") == "no branch is protected\n"
 
 
 def test_policy_is_validated_and_explained_with_its_protection(folder):
@@ -173,6 +232,10 @@ def test_policy_is_validated_and_explained_with_its_protection(folder):
     assert omnigraph("policy", "validate", "--policy", file).out.splitlines()[1:] == [
         "  protects main, release/*: a proposal, approvals: 2 from chiefs, check too_deep"
     ]
+    assert omnigraph("policy", "validate", "--policy", file).err == (
+        "warning: no proposal can satisfy 'main, release/*: a proposal, approvals: 2 from chiefs, "
+        "check too_deep': chiefs has fewer actors than approvals are required\n"
+    )
     explain = ("policy", "explain", "--policy", file, "--action", "change")
     told = omnigraph(*explain, "--actor", "act-ada", "--branch", "release/1").out
     assert told.splitlines()[0] == "decision: allow"

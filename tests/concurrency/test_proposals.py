@@ -8,9 +8,11 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import OmniError
+from omnigraph.policy.protection_rules import parse_rules
 from omnigraph.query.checks import QueryCheck, StateCheck
 from omnigraph.review import merging
 from tests.support.effort import EFFORT
+from tests.support.graphs import clean_at_once
 from tests.support.proposal_children import (
     ADA,
     BOB,
@@ -21,6 +23,7 @@ from tests.support.proposal_children import (
     merge_to_step,
     opened,
     ports,
+    protect_to_step,
 )
 
 MOST_STEPS = 80
@@ -118,6 +121,40 @@ def test_killed_at_any_step_of_a_merge(tmp_path, after):
     assert stopped_at is None, "the last child was not killed, so there are no more steps"
     assert seen == {False, True}
     assert {"proposal: decided", "proposal: published", "proposal: recorded"} <= set(names)
+
+
+BRANCHES = ("main", "release/1", "release/2", "release/3")
+
+
+@pytest.mark.parametrize("had_rules", [False, True])
+def test_killed_at_any_step_of_setting_the_protection(tmp_path, had_rules):
+    """The rules hold on all branches or on none, as soon as another process opens the graph."""
+    seen, names = set(), []
+    for step in range(MOST_STEPS):
+        graph = og.init(tmp_path / f"{step}", SCHEMA, actor=ADA)
+        for branch in BRANCHES[1:]:
+            graph.branches.create(branch)
+        if had_rules:
+            graph.protection.set({"branches": ["release/1"]})
+        rules = [{"branches": ["main", "release/[23]"], "require": {"approvals": 1}}]
+        names.append(protect_to_step(graph.uri, step, rules))
+        is_stored = og.open(graph.uri, mode="ro").protection.rules == parse_rules(rules)
+        seen.add(is_stored)
+        refused = {*BRANCHES} - {"release/1"} if is_stored else {"release/1"} if had_rules else ()
+        late = opened(graph.uri)
+        for branch in BRANCHES:
+            if branch in refused:
+                assert code_of(lambda: add(late, "X", branch)) == "branch_protected", names[-1]  # noqa: B023
+            else:
+                add(late, "X", branch)
+        fresh = opened(graph.uri)
+        assert [b for b in BRANCHES if ports(fresh, b) != ["X"]] == sorted(refused), names[-1]
+        assert fresh.verify().ok, (names[-1], fresh.verify().problems)
+        if names[-1] is None:
+            break
+    assert names[-1] is None, "the last child was not killed, so there are no more steps"
+    assert seen == {False, True}
+    assert names.count("protection: folded") == len(BRANCHES) - 1
 
 
 def test_events_of_eight_processes_have_one_order(tmp_path):
@@ -339,7 +376,24 @@ def test_merge_keeps_the_turn_after_two_re_runs(checked):
     assert ports(opened(graph.uri)) == ["NEW0", "NEW1", "NEW2", "OLD", "SIDE"]
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02])
+def test_cleanup_while_checks_run_spares_the_staged_merge(checked):
+    graph, ran, after = checked
+
+    def clean():
+        other = opened(graph.uri)
+        other.optimize()
+        clean_at_once(other, keep=1)
+
+    after[:] = [clean, clean]
+    merged = graph.proposals.get(1).merge().commit
+    assert ran[:2] == ["too_deep", "long_note"]
+    fresh = opened(graph.uri)
+    assert ports(fresh) == ["OLD", "SIDE"]
+    assert {run.commit for run in fresh.proposals.get(1).checks} == {merged.id}
+    assert fresh.verify(deep=True).ok
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.005])
 def test_checks_that_take_too_long_in_the_turn_change_nothing(checked, monkeypatch, seconds):
     graph, ran, after = checked
     monkeypatch.setattr(merging, "CHECK_TIMEOUT_SECONDS", seconds)

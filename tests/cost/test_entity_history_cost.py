@@ -6,6 +6,7 @@ docs/costs.md, which is held to them.
 
 import re
 from contextlib import contextmanager
+from itertools import pairwise
 from math import ceil
 from pathlib import Path
 
@@ -116,6 +117,49 @@ def test_merges_of_branches_that_changed_the_entity_open_two_versions_each(tmp_p
     branches = [entry.commit.branch for entry in history]
     assert branches == [f"agent/{number}" for number in reversed(range(CHANGES))] + ["main"]
     assert opened <= 2 * len(history) + 1
+
+
+def chain(graph, length, changes):
+    """Merge a change of p1 from branch to branch, each of which has changed something else."""
+    names = [f"b{number}" for number in range(length)]
+    for name in names:
+        graph.branches.create(name)
+    for number in range(changes):
+        deepen(graph, "p1", number + 1, names[0])
+    for number, (source, target) in enumerate(pairwise([*names, "main"])):
+        graph.load({"Port": [{"code": f"x{number}", "depth": number}]}, branch=target)
+        graph.merge(source, target)
+
+
+@pytest.mark.parametrize("changes", [1, 3])
+@pytest.mark.parametrize("length", [4, 24])
+def test_chain_of_merges_opens_no_version_of_its_own(tmp_path, monkeypatch, length, changes):
+    """A merge whose target left the entity alone shows what its source shows."""
+    chain(make(tmp_path / "g"), length, changes)
+    history, opened = read(tmp_path / "g", monkeypatch, history_of("p1"))
+    assert [(entry.op, entry.commit.branch) for entry in history] == [
+        *[("update", "b0")] * changes,
+        ("insert", "main"),
+    ]
+    assert opened <= changes + 2
+    origins, opened = read(tmp_path / "g", monkeypatch, lambda graph: graph.blame("Port", "p1"))
+    assert origins["depth"].commit_id == history[0].commit.id
+    assert opened <= changes + 2
+
+
+def test_merges_decided_by_a_reviewer_open_two_versions_per_change(tmp_path, monkeypatch):
+    graph = make(tmp_path / "g")
+    for number in range(CHANGES):
+        graph.branches.create(f"agent/{number}")
+        deepen(graph, "p1", number + 1, f"agent/{number}")
+    deepen(graph, "p1", 99)
+    for number in range(CHANGES):
+        decisions = {"entities": [{"type": "Port", "id": "p1", "set": {"depth": 50 + number}}]}
+        graph.merge(f"agent/{number}", resolve=decisions)
+    history, opened = read(tmp_path / "g", monkeypatch, history_of("p1"))
+    depths = [entry.after.properties["depth"] for entry in history]
+    assert sorted(depths) == sorted([0, *range(1, CHANGES + 1), 99, *range(50, 50 + CHANGES)])
+    assert opened <= 2 * len(history) + 8
 
 
 # --- requests -----------------------------------------------------------------------------------

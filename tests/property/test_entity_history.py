@@ -1,6 +1,6 @@
 """Histories of entities agree with the differences between all consecutive commits.
 
-Random changes of three branches: mutations, loads, groups, merges, reverts, cherry-picks, renames,
+Random changes of four branches: mutations, loads, groups, merges, reverts, cherry-picks, renames,
 maintenance, deleted branches. `SEED` repeats a sequence.
 """
 
@@ -26,9 +26,10 @@ SCHEMA = """
 node Port { code: String @key  depth: I64?  name: String? }
 edge Route: Port -> Port @key(src, dst) { km: I64? }
 """
+BRANCHES = ("one", "two", "three")
 CODES = ("a", "b", "c")
 LINKS = ('["a","b"]', '["b","c"]')
-SEEDS = [int(os.environ["SEED"])] if os.environ.get("SEED") else range(2, 2 + examples(4))
+SEEDS = [int(os.environ["SEED"])] if os.environ.get("SEED") else range(2, 2 + examples(3))
 STEPS = 40
 REFUSALS = InvalidInput, NotFound, AlreadyExists, ValidationFailed, SchemaError, MergeConflicts
 """Changes that do not apply to a state."""
@@ -37,13 +38,14 @@ REFUSALS = InvalidInput, NotFound, AlreadyExists, ValidationFailed, SchemaError,
 class RandomGraph:
     """A graph that is changed at random."""
 
-    def __init__(self, path, seed):
+    def __init__(self, path, seed, *, merging=False):
         self.graph = og.init(path, SCHEMA)
+        self.merging = merging
         self.chance = random.Random(seed)
         self.renames = 0
         ports = [{"code": code, "depth": 0, "name": code} for code in CODES]
         self.graph.load({"Port": ports, "Route": [{"from": "a", "to": "b"}]})
-        for name in ("one", "two"):
+        for name in BRANCHES:
             self.graph.branches.create(name)
 
     def step(self):
@@ -52,11 +54,13 @@ class RandomGraph:
             *([self.load] * 5),
             *([self.mutate] * 8),
             *([self.link] * 2),
-            *([self.merge] * 6),
+            *([self.merge] * 9),
             *([self.branch] * 3),
             *(self.group, self.group, self.overwrite, self.pick, self.revert),
             *(self.delete, self.rename, self.widen, self.optimize, self.delete_branch),
         )
+        if self.merging:
+            steps = (*([self.mutate] * 6), *([self.merge] * 8), self.load, self.delete)
         with suppress(*REFUSALS):
             self.chance.choice(steps)()
 
@@ -126,11 +130,11 @@ class RandomGraph:
         self.graph.merge(source, into=target, resolve=resolve)
 
     def branch(self):
-        name = self.chance.choice(("one", "two"))
+        name = self.chance.choice(BRANCHES)
         self.graph.branches.create(name, from_=self.some_branch)
 
     def delete_branch(self):
-        self.graph.branches.delete(self.chance.choice(("one", "two")), force=True)
+        self.graph.branches.delete(self.chance.choice(BRANCHES), force=True)
 
     def some_commit(self):
         return self.chance.choice(self.graph.commits.list(self.some_branch, limit=8)).id
@@ -172,9 +176,10 @@ def listed(history):
     return [(entry.commit.id, *describe(entry)) for entry in history]
 
 
+@pytest.mark.parametrize("merging", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_history_and_blame_agree_with_the_differences_of_all_commits(tmp_path, seed):
-    changed = RandomGraph(tmp_path / "g", seed)
+def test_history_and_blame_agree_with_the_differences_of_all_commits(tmp_path, seed, merging):
+    changed = RandomGraph(tmp_path / "g", seed, merging=merging)
     for _ in range(STEPS):
         changed.step()
     graph = og.open(tmp_path / "g")

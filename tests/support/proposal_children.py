@@ -45,7 +45,16 @@ def opened(uri: str, actor: str = ADA) -> Any:
 
 def merge_to_step(uri: str, step: int) -> str | None:
     """Merge proposal 1 in a child killed at its `step`-th step; return the name of the step."""
-    process, connection = start(_merging_child, uri, step)
+    return _killed(_merge, uri, step)
+
+
+def protect_to_step(uri: str, step: int, rules: list[dict[str, Any]]) -> str | None:
+    """Store rules in a child killed at its `step`-th step; return the name of the step."""
+    return _killed(_protect, uri, step, rules)
+
+
+def _killed(work: Callable[..., None], uri: str, step: int, *arguments: Any) -> str | None:
+    process, connection = start(_child_to_step, work, uri, step, arguments)
     code = finish(process)
     reported = drain(connection)
     connection.close()
@@ -56,7 +65,9 @@ def merge_to_step(uri: str, step: int) -> str | None:
     return str(reported[-1])
 
 
-def _merging_child(connection: Connection, uri: str, step: int) -> None:
+def _child_to_step(
+    connection: Connection, work: Callable[..., None], uri: str, step: int, arguments: Any
+) -> None:
     left = step
 
     def observe(name: str) -> None:
@@ -66,11 +77,19 @@ def _merging_child(connection: Connection, uri: str, step: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         left -= 1
 
-    graph = opened(uri)
+    work(opened(uri), observe, *arguments)
+    connection.send("done")
+
+
+def _merge(graph: Any, observe: Callable[[str], None]) -> None:
     proposal = graph.proposals.get(1)
     graph._manifest.datasets.observe = observe
     proposal.merge(delete_branch=True)
-    connection.send("done")
+
+
+def _protect(graph: Any, observe: Callable[[str], None], rules: list[dict[str, Any]]) -> None:
+    graph._manifest.datasets.observe = observe
+    graph.protection.set(rules)
 
 
 def at_once(uri: str, works: list[tuple[str, tuple[Any, ...]]]) -> list[Any]:

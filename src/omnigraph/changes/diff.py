@@ -37,15 +37,29 @@ def diff(
 def pair_types(
     manifest: Manifest, old: Snapshot, new: Snapshot
 ) -> list[tuple[DatasetView | None, DatasetView | None]]:
-    """Return the types of two states side by side, by identity."""
+    """Return the types of two states side by side, by identity.
+
+    A type that only one of the states shows, though both have it, is left out: its entities are
+    hidden, not deleted.
+    """
     before, after = _types_by_identity(manifest, old), _types_by_identity(manifest, new)
-    pairs = [(before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
-    return sorted(pairs, key=_type_order)
+    hidden = _hidden_types(old) | _hidden_types(new)
+    keys = [key for key in dict.fromkeys([*before, *after]) if key not in hidden]
+    return sorted(((before.get(key), after.get(key)) for key in keys), key=_type_order)
 
 
 def _types_by_identity(manifest: Manifest, snapshot: Snapshot) -> dict[Any, DatasetView]:
     types = snapshot.types()
     return {(t.id, t.incarnation): DatasetView.of(manifest, snapshot, t) for t in types}
+
+
+def _hidden_types(snapshot: Snapshot) -> set[Any]:
+    """Return the identities of the types that a state has, and does not show."""
+    if snapshot.whole is None:
+        return set()
+    types = (((t.id, t.incarnation) for t in s.types()) for s in (snapshot.whole, snapshot))
+    whole, shown = map(set, types)
+    return whole - shown
 
 
 def _type_order(pair: tuple[DatasetView | None, DatasetView | None]) -> tuple[bool, str, bool]:

@@ -3,6 +3,9 @@
 Every commit has an origin: the newest commit, itself or an ancestor, that may have changed the
 entity. Commits with one origin show the entity alike. Footprints decide what a commit may have
 changed; without one, and where the schema changed, that is every entity of the types it published.
+
+A merge into a target that left the entity alone since the merge base shows what its source shows,
+so it is read there, however many merges brought it.
 """
 
 from __future__ import annotations
@@ -13,7 +16,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.commit.commit_log import DATASET_ROWS, CommitLog, DatasetChanges, HistoryPage
+from omnigraph.commit.commit_log import (
+    DATASET_ROWS,
+    CommitLog,
+    DatasetChanges,
+    HistoryPage,
+    find_divergence,
+)
 from omnigraph.commit.footprint import Footprint, Requirements, TypeKey, hash_key
 from omnigraph.commit.manifest_rows import FOOTPRINT, CommitRow, commit_key
 from omnigraph.commit.model import CommitId, DatasetEntry
@@ -45,6 +54,7 @@ class EntityLog:
         self._published: dict[CommitId, DatasetEntry | None] = {}
         self._footprints: dict[CommitId, bytes] = {}
         self._origins: dict[CommitId, EntityOrigin] = {}
+        self._sources: dict[CommitId, CommitId | None] = {}
 
     def commit(self, commit_id: CommitId) -> CommitRow:
         """Return a commit; what it published has been read, too."""
@@ -76,6 +86,35 @@ class EntityLog:
             if origin.commit_id is not None and origin.entry is not None:
                 self.versions[origin.commit_id].append(origin.entry)
         return self._origins[commit_id].commit_id
+
+    def merged_origin(self, origin: CommitId | None) -> CommitId | None:
+        """Return the origin that shows the entity as an origin does, behind merges that took it."""
+        current = origin
+        while current is not None:
+            if current not in self._sources:
+                self._sources[current] = self._taken_from(self.commit(current))
+            source = self._sources[current]
+            if source is None:
+                break
+            current = self.origin(source)
+        return current
+
+    def _taken_from(self, row: CommitRow) -> CommitId | None:
+        """Return the source of a merge whose entity is that of its source; None if unclear.
+
+        What the target has as the merge base has it becomes what the source has, whether that
+        changed it or not: no conflict, so nothing that a reviewer decided.
+        """
+        if len(row.commit.parents) < 2:
+            return None
+        target, source = (self.commit(parent) for parent in row.commit.parents[:2])
+        rows = (row, target, source)
+        if len({one.commit.schema_hash for one in rows}) > 1 or not all(r.generation for r in rows):
+            return None
+        bases = find_divergence(self._log, source.commit.id, target.commit.id).bases
+        if len(bases) != 1 or self.origin(bases[0]) != self.origin(target.commit.id):
+            return None
+        return source.commit.id
 
     def inserts_or_deletes(self, row: CommitRow) -> bool:
         """Return whether a commit is known to have inserted or deleted the entity."""

@@ -48,6 +48,10 @@ class EntityRow:
         return keys - differing
 
 
+def _is_embedded(type_: AcceptedType) -> bool:
+    return any(p.embed is not None for p in type_.definition.properties.values())
+
+
 def same_entity(before: EntityRow | None, after: EntityRow | None) -> bool:
     """Return whether an entity is the same in two states, or absent in both."""
     if before is None or after is None:
@@ -86,11 +90,14 @@ class EntityReader:
             VersionReclaimed: all versions that show it were cleaned up, or the type is not visible.
         """
         origin = self.log.origin(commit_id)
-        entries = self.log.versions.get(origin, ())
+        entries = self.log.versions.get(origin, [])
         if not entries or not all(entry.rows for entry in entries):
             return None
         schema_hash = self.log.commit(commit_id).commit.schema_hash
         type_ = self._type_in(schema_hash)
+        if not _is_embedded(type_):  # a merge may compute the vectors of its source again
+            merged = self.log.merged_origin(origin)
+            entries = entries if merged == origin else [*entries, *self.log.versions[merged]]
         for entry in entries:
             if (entry.state, schema_hash) in self._rows:
                 return self._rows[entry.state, schema_hash]

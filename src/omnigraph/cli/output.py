@@ -97,3 +97,11 @@ def print_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]
             table.add_row(*(escape(cell) for cell in row))
         console.print(table)
     console.print()
+
+
+def printable_lines(text: str) -> list[str]:
+    """Return lines without control characters, which a terminal would obey."""
+    return [
+        "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
+        for line in text.splitlines()
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -30,6 +30,8 @@ RECENT_EVENTS = 512
 """Events that are looked for in the newest pages of the lineage; older ones are found by a scan."""
 MAX_SETTLED = 32
 """Numbers of merged proposals that the head of the lineage holds."""
+MAX_NUMBER = 1 << 62
+"""Greater than the number of any proposal."""
 _EVENT_ROW = "proposal_event"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -340,42 +342,51 @@ class ProposalLog:
 
     def record_of(self, number: int, state: LineageState | None = None) -> ProposalRecord | None:
         """Return the state of a proposal; None if it does not exist."""
+        return self.records_of([number], state).get(number)
+
+    def records_of(
+        self, numbers: Iterable[int], state: LineageState | None = None
+    ) -> dict[int, ProposalRecord]:
+        """Return the states of those proposals that exist; the log is scanned once at most."""
         state = state or self.state()
-        record = ProposalHead.of(state).open.get(number)
-        if record is not None or state is None:
-            return record
-        condition = f"object_type = '{_EVENT_ROW}' AND stable_table_id = {number}"
-        return _newest_record(row.row for row in state.rows(condition))
+        if state is None:
+            return {}
+        wanted = {number for number in numbers if 0 < number < MAX_NUMBER}
+        records = {n: r for n, r in ProposalHead.of(state).open.items() if n in wanted}
+        listed = ", ".join(str(number) for number in sorted(wanted - records.keys()))
+        if not listed:
+            return records
+        condition = (
+            f"object_type = '{_EVENT_ROW}' AND table_key <> 'open' "
+            f"AND stable_table_id IN ({listed})"
+        )
+        rows: dict[int, list[dict[str, Any]]] = {}
+        for row in state.rows(condition):
+            rows.setdefault(row.row["stable_table_id"], []).append(row.row)
+        found = ((number, _newest_record(known)) for number, known in rows.items())
+        return records | {number: record for number, record in found if record is not None}
 
     def is_merged(self, number: int) -> bool:
         """Return whether the merge of a proposal is an event."""
         record = self.record_of(number)
         return record is not None and record.state is ProposalState.MERGED
 
-    def records_not_open(
-        self, below: int, limit: int, states: Sequence[str]
-    ) -> list[ProposalRecord]:
-        """Return merged or closed proposals with numbers below one, the greatest first."""
+    def records_not_open(self, below: int, block: int) -> Iterator[ProposalRecord]:
+        """Yield merged and closed proposals with numbers below one, the greatest first.
+
+        Their numbers are read at once. What else is known of them is read in blocks, each twice as
+        large as the one before, since each reads the numbers of all events again.
+        """
         state = self.state()
-        if state is None or limit <= 0:
-            return []
+        if state is None:
+            return
         still_open = ProposalHead.of(state).open.keys()
-        last = self._newest_closing_rows(state, below)
-        chosen = sorted((n for n in last if n not in still_open), reverse=True)
-        records: list[ProposalRecord] = []
-        while chosen and len(records) < limit:
-            block, chosen = chosen[:limit], chosen[limit:]
-            listed = ", ".join(str(number) for number in block)
-            condition = (
-                f"object_type = '{_EVENT_ROW}' AND table_key <> 'open' "
-                f"AND stable_table_id IN ({listed})"
-            )
-            rows: dict[int, list[dict[str, Any]]] = {}
-            for row in state.rows(condition):
-                rows.setdefault(row.row["stable_table_id"], []).append(row.row)
-            found = (_newest_record(rows[number]) for number in block)
-            records += [r for r in found if r is not None and r.state in states]
-        return records[:limit]
+        settled = self._newest_closing_rows(state, below) - still_open
+        chosen = sorted(settled, reverse=True)
+        while chosen:
+            numbers, chosen, block = chosen[:block], chosen[block:], 2 * block
+            records = self.records_of(numbers, state)
+            yield from (records[number] for number in numbers if number in records)
 
     def _newest_closing_rows(self, state: LineageState, below: int) -> set[int]:
         """Return the numbers of proposals that were merged or closed at some time."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from omnigraph.commit.model import CommitId, Head, ProposalMark
 from omnigraph.errors import Category, OmniError
-from omnigraph.policy.protection_rules import ProtectionRule, parse_rules
+from omnigraph.policy.protection_rules import ProtectionRule, read_rules
 
 
 def _never() -> bool:
@@ -57,7 +57,7 @@ class BranchProtected(OmniError):
 
 def rules_of(head: Head, permit: WritePermit = NO_PERMIT) -> tuple[ProtectionRule, ...]:
     """Return the stored rules of a graph and those of the policy in use."""
-    stored = parse_rules(head.protection.get("rules", []))
+    stored = read_rules(head.protection.get("rules", []))
     return (*stored, *(rule for rule in permit.rules if rule not in stored))
 
 

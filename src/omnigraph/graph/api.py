@@ -53,7 +53,7 @@ from omnigraph.pipeline.api import Pipelines
 from omnigraph.policy import Policy, PolicyAction
 from omnigraph.policy.authorization import Authorizer
 from omnigraph.query.analytics.run import GraphAnalysis
-from omnigraph.query.checks import CheckResult, StateCheck, run_checks
+from omnigraph.query.checks import CheckResult, StateCheck, run_every_check
 from omnigraph.query.engine import Engine, QuerySettings
 from omnigraph.query.engine_names import LOCAL_ENGINE, is_spark_engine
 from omnigraph.query.entities import Blob, open_blob, read_entity
@@ -331,7 +331,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         return self._context.checks
 
     def run_checks(self, *, at: SnapshotRef | None = None) -> list[CheckResult]:
-        return CheckResults(run_checks(self._engine, self.snapshot(at), self._context.checks))
+        return CheckResults(run_every_check(self._engine, self.snapshot(at), self._context.checks))
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may see everything a query names, on some branch.

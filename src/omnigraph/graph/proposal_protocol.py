@@ -74,6 +74,11 @@ class ProposalsApi(GraphPart[_ContextT, _StateT]):
         reviewers: Sequence[str] = (),
     ) -> Proposal:
         """Propose to merge a branch into another, by default into the current one."""
+        names: tuple[object, ...] = (source, into)
+        for name in names:
+            if name is not None and not isinstance(name, str):
+                message = f"a branch is given by its name, not {name!r:.40}"
+                raise InvalidInput(message, code="proposal_invalid", problems=[message])
         text = ProposalText(title=title, description=description, reviewers=reviewers)
         return self._bound(self._create(source.strip(), self._branch(into).strip(), text))
 
@@ -98,8 +103,10 @@ class ProposalsApi(GraphPart[_ContextT, _StateT]):
 
         `state` is `open`, `merged`, `closed` or `all`. Without a `limit` all are returned.
         """
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"a limit cannot be negative: {limit}", code="limit_invalid")
+        given: object = limit
+        if given is not None and not (isinstance(given, int) and given >= 0):
+            message = f"a limit is a whole number from 0 on, not {given!r:.40}"
+            raise InvalidInput(message, code="limit_invalid")
         found = ProposalList()
         scope = ProposalFilter(state=state, author=author, reviewer=reviewer, target=target)
         token = None
@@ -420,7 +427,10 @@ class ProtectionApi(GraphPart[_ContextT, _StateT]):
         A rule is `{"branches": ["main"], "require": {"proposal": True, "approvals": 1,
         "from": "reviewers", "checks": [...], "fresh": True, "self_approval": False}}`.
         """
-        listed = [rules] if isinstance(rules, ProtectionRule | Mapping) else list(rules)
+        given: object = rules
+        if isinstance(given, Mapping) or not isinstance(given, Iterable):
+            given = [given]
+        listed = list(given)
         plain = [rule.to_json() if isinstance(rule, ProtectionRule) else rule for rule in listed]
         self._write(parse_rules(plain))
 

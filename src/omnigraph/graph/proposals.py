@@ -34,6 +34,7 @@ from omnigraph.review.proposals import (
     ReviewContext,
     add_comment,
     add_review,
+    check_actor_name,
     close_proposal,
     create_proposal,
     edit_proposal,
@@ -76,6 +77,7 @@ class Proposals(ProposalsApi[GraphContext, SnapshotRef]):
     @property
     def _writing(self) -> ReviewContext:
         self._context.require_writable()
+        check_actor_name(self._context.gate.actor)
         return self._reading
 
     def _scope_of(self, branch: str) -> TypeScope:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -10,6 +10,10 @@ from typing import Any
 from omnigraph.errors import InvalidInput
 
 MAX_RULES = 100
+MAX_NAMES = 100
+"""Names in one list of a rule."""
+MAX_NAME = 200
+"""Characters of a name or a pattern: every head of the graph holds the rules."""
 _REQUIREMENTS = ("proposal", "approvals", "from", "checks", "fresh", "self_approval")
 
 
@@ -56,8 +60,54 @@ class ProtectionRule:
 
 
 def parse_rules(document: object) -> tuple[ProtectionRule, ...]:
-    """Read rules from JSON values; raise InvalidInput with every problem."""
+    """Read rules that a user gives, which some proposal can satisfy, and all of which take effect.
+
+    Raises:
+        InvalidInput: the rules are invalid; every problem is listed.
+    """
     problems: list[str] = []
+    rules = _parse_rules(document, problems)
+    for number, rule in enumerate(rules):
+        problems += (f"rules[{number}]: {one}" for one in _contradictions(rule))
+    _raise(problems)
+    return rules
+
+
+def read_rules(document: object) -> tuple[ProtectionRule, ...]:
+    """Read rules that are stored or served."""
+    problems: list[str] = []
+    rules = _parse_rules(document, problems)
+    _raise(problems)
+    return rules
+
+
+def _raise(problems: Sequence[str]) -> None:
+    if problems:
+        message = f"the protection cannot be read: {'; '.join(problems)}"
+        raise InvalidInput(message, code="protection_invalid", problems=list(problems))
+
+
+def _contradictions(rule: ProtectionRule) -> Iterator[str]:
+    """Yield why a rule would protect less than it says, or more than anybody can satisfy."""
+    if not rule.proposal and (rule.approvals or rule.checks):
+        yield "`proposal` is false, but `approvals` and `checks` are those of a proposal"
+    if isinstance(rule.approvers, tuple) and rule.approvals > len(set(rule.approvers)):
+        count = len(set(rule.approvers))
+        yield f"`approvals` is {rule.approvals}, but the actors in `from` are {count}"
+    lists = (rule.branches, rule.tags, rule.checks, rule.approvers)
+    for names in (listed for listed in lists if isinstance(listed, tuple)):
+        if len(names) > MAX_NAMES:
+            yield f"a list has {len(names)} names; at most {MAX_NAMES} are allowed"
+    texts = [name for listed in lists if listed for name in _listed(listed)]
+    if any(len(text) > MAX_NAME or not text.isprintable() for text in texts):
+        yield f"names have at most {MAX_NAME} characters, and no control characters"
+
+
+def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+def _parse_rules(document: object, problems: list[str]) -> tuple[ProtectionRule, ...]:
     if isinstance(document, Mapping):
         document = [document]
     if not isinstance(document, Sequence) or isinstance(document, str):
@@ -66,11 +116,7 @@ def parse_rules(document: object) -> tuple[ProtectionRule, ...]:
     if len(document) > MAX_RULES:
         problems.append(f"there are {len(document)} rules; at most {MAX_RULES} are allowed")
         document = []
-    rules = [_parse_rule(one, f"rules[{n}]", problems) for n, one in enumerate(document)]
-    if problems:
-        message = f"the protection cannot be read: {'; '.join(problems)}"
-        raise InvalidInput(message, code="protection_invalid", problems=problems)
-    return tuple(rules)
+    return tuple(_parse_rule(one, f"rules[{n}]", problems) for n, one in enumerate(document))
 
 
 def _parse_rule(rule: object, where: str, problems: list[str]) -> ProtectionRule:
@@ -128,7 +174,8 @@ def _approvers(value: object, where: str, problems: list[str]) -> str | tuple[st
 
 
 def _number(require: Mapping[str, Any], where: str, problems: list[str]) -> int:
-    value = require.get("approvals", 0)
+    """Return the number of approvals: one, if only whose they have to be is given."""
+    value = require.get("approvals", 0 if require.get("from") is None else 1)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 1000:
         problems.append(f"{where}.approvals must be a number from 0 to 1000")
         return 0
@@ -154,7 +201,7 @@ def describe_rule(rule: ProtectionRule) -> str:
         needs.append(f"approvals: {rule.approvals}" + (f" from {who}" if who else ""))
     needs += [f"check {name}" for name in rule.checks]
     names = ", ".join([*rule.branches, *(f"tag {tag}" for tag in rule.tags)])
-    return f"{names}: {', '.join(needs)}"
+    return f"{names}: {', '.join(needs) or 'not created or deleted'}"
 
 
 def group_members(
@@ -169,3 +216,9 @@ def group_members(
     if isinstance(rule.approvers, str):
         return frozenset((groups or {}).get(rule.approvers, ()))
     return frozenset(rule.approvers)
+
+
+def lacks_approvers(rule: ProtectionRule, groups: Mapping[str, Iterable[str]] | None) -> bool:
+    """Return whether fewer actors may approve than have to, so that no proposal satisfies it."""
+    members = group_members(rule, groups)
+    return members is not None and len(members) < rule.approvals

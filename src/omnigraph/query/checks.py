@@ -163,6 +163,34 @@ def run_checks(
     return [_run(engine, snapshot, check, moment, settings) for check in checks]
 
 
+def run_every_check(
+    engine: Engine, snapshot: Snapshot, checks: Iterable[StateCheck]
+) -> list[CheckResult]:
+    """Return the result of each check on a snapshot; one that cannot run fails, with the reason."""
+    results = list[CheckResult]()
+    for check in checks:
+        try:
+            results += run_checks(engine, snapshot, [check])
+        except OmniError as error:
+            results.append(error_result(check, error))
+    return results
+
+
+COULD_NOT_RUN = "the check could not run: "
+
+
+def error_result(check: StateCheck, error: OmniError) -> CheckResult:
+    """Return the result of a check that cannot run: it fails, whatever its severity.
+
+    Raises:
+        OmniError: the storage or the caller is the reason, not the check.
+    """
+    if error.category in (Category.UNAVAILABLE, Category.INTERNAL):
+        raise error
+    message = f"{COULD_NOT_RUN}{error.message}"
+    return CheckResult(name=check.name, severity=CheckSeverity.FAIL, message=message, count=1)
+
+
 def types_read(engine: Engine, snapshot: Snapshot, check: StateCheck) -> tuple[str, ...]:
     """Return the types that a check reads, as `node:T` or `edge:E`; if unclear, all of them."""
     if not isinstance(check.rule, QueryCheck):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,33 +22,41 @@ MAX_ID = 4_096
 
 @dataclass(frozen=True, slots=True)
 class AnchorView:
-    """The schemas of a proposal's branches, as they are and as an actor sees them."""
+    """The schemas of a proposal's branches, each as it is and as an actor sees it.
 
-    whole: Sequence[AcceptedSchema]
-    shown: Sequence[AcceptedSchema]
+    A type is visible if every branch that has it shows it: a comment on an entity is about both.
+    """
+
+    schemas: Sequence[tuple[AcceptedSchema, AcceptedSchema]]
     is_everything: bool
 
     @classmethod
     def of(cls, manifest: Manifest, snapshots: Sequence[tuple[Snapshot, TypeScope]]) -> AnchorView:
         """Return the schemas of some states; the first has the names that are shown."""
         return cls(
-            [snapshot.schema for snapshot, _ in snapshots],
-            [apply_scope(manifest, snapshot, scope).schema for snapshot, scope in snapshots],
+            [(s.schema, apply_scope(manifest, s, scope).schema) for s, scope in snapshots],
             bool(snapshots) and all(scope.is_everything for _, scope in snapshots),
         )
 
     def shows(self, payload: Mapping[str, Any]) -> bool:
         """Return whether an event may be seen: it is about no hidden type or property."""
         on = payload.get("on")
-        if on is None or self.is_everything:
-            return True
-        type_ = _by_id(self.shown, on)
-        return type_ is not None and ("property" not in on or _property(type_, on) is not None)
+        return on is None or self.is_everything or self._is_visible(lambda s: _entity_of(s, on))
 
     def shows_type(self, table_key: str) -> bool:
         """Return whether a type, given as `node:T` or `edge:E`, may be seen."""
         kind, _, name = table_key.partition(":")
-        return self.is_everything or any(s.find(TypeKind(kind), name) for s in self.shown)
+        return self.is_everything or self._is_visible(lambda s: s.find(TypeKind(kind), name))
+
+    def _is_visible(self, find: Callable[[AcceptedSchema], object | None]) -> bool:
+        """Return whether all states that have something show it, and at least one has it."""
+        there = [shown for whole, shown in self.schemas if find(whole) is not None]
+        return bool(there) and all(find(shown) is not None for shown in there)
+
+    @property
+    def shown(self) -> Sequence[AcceptedSchema]:
+        """What the actor sees."""
+        return [shown for _, shown in self.schemas]
 
     def decode(self, on: Mapping[str, Any] | None) -> CommentAnchor | None:
         """Return what a comment is about, by the names of today."""
@@ -70,9 +78,10 @@ def encode_anchor(view: AnchorView, on: object) -> dict[str, Any]:
     """Return the stored form of `(type, id, property)`, or of an object with these members."""
     type_name, id_, name, kind = _members(on)
     kind, type_name = (type_name.split(":", 1)) if ":" in type_name else (kind, type_name)
-    found = _by_name(view.shown, type_name, kind)
+    found = _by_name(view, type_name, kind)
     if found is None:
-        names = {t.name for s in view.shown for k in ENTITY_KINDS for t in s.of_kind(k)}
+        types = (t for s in view.shown for k in ENTITY_KINDS for t in s.of_kind(k))
+        names = {t.name for t in types if view.shows_type(t.entity)}
         hint = did_you_mean(type_name, sorted(names))
         message = f"unknown type '{type_name[:80]}'" + (f": {hint}" if hint else "")
         raise NotFound(message, code="unknown_type", type=type_name[:80])
@@ -84,10 +93,11 @@ def encode_anchor(view: AnchorView, on: object) -> dict[str, Any]:
     if id_ is not None:
         anchor["id"] = id_
     if name is not None:
-        if name not in found.property_ids:
+        property_id = found.property_ids.get(name)
+        anchor |= {"property": name, "property_id": f"{property_id or 0:016x}"}
+        if property_id is None or not view.shows({"on": anchor}):
             message = f"{found.name} has no property `{name[:80]}`"
             raise InvalidInput(message, code="unknown_property", property=name[:80])
-        anchor |= {"property": name, "property_id": f"{found.property_ids[name]:016x}"}
     return anchor
 
 
@@ -114,10 +124,16 @@ def _members(on: object) -> tuple[str, str | None, str | None, str | None]:
     return str(texts[0]), texts[1], texts[2], texts[3]
 
 
-def _by_name(schemas: Sequence[AcceptedSchema], name: str, kind: str | None) -> AcceptedType | None:
+def _by_name(view: AnchorView, name: str, kind: str | None) -> AcceptedType | None:
     kinds = [k for k in ENTITY_KINDS if kind in (None, str(k))]
-    found = (schema.find(k, name) for schema in schemas for k in kinds)
-    return next((type_ for type_ in found if type_ is not None), None)
+    types = (schema.find(k, name) for schema in view.shown for k in kinds)
+    return next((t for t in types if t is not None and view.shows_type(t.entity)), None)
+
+
+def _entity_of(schema: AcceptedSchema, on: Mapping[str, Any]) -> object | None:
+    """Return the type, or the property, that a comment is about."""
+    type_ = _by_id([schema], on)
+    return type_ if type_ is None or "property" not in on else _property(type_, on)
 
 
 def _by_id(schemas: Sequence[AcceptedSchema], on: Mapping[str, Any]) -> AcceptedType | None:

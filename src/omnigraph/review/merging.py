@@ -25,7 +25,17 @@ from omnigraph.errors import Category, Contention, OmniError
 from omnigraph.merge.merge import merge
 from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.policy import TypeScope
-from omnigraph.query.checks import CheckResult, ChecksFailed, StateCheck, run_checks, types_read
+from omnigraph.policy.protection_rules import ProtectionRule
+from omnigraph.query.checks import (
+    COULD_NOT_RUN,
+    CheckResult,
+    CheckSeverity,
+    ChecksFailed,
+    StateCheck,
+    error_result,
+    run_checks,
+    types_read,
+)
 from omnigraph.query.engine import Engine
 from omnigraph.query.limits import QueryLimit
 from omnigraph.review.model import CheckRun, CheckStatus
@@ -36,6 +46,7 @@ from omnigraph.review.proposals import (
     record_merge,
     require_open,
     source_head,
+    target_rules,
     worst_status,
 )
 from omnigraph.review.requirements import evaluate_rules
@@ -119,11 +130,9 @@ class StagedChecks:
         except QueryLimit as error:
             if until is not None and error.code == "query_timeout":
                 raise _too_slow(check) from error
-            result = _error_result(check, error)
+            result = error_result(check, error)
         except OmniError as error:
-            if error.category in (Category.UNAVAILABLE, Category.INTERNAL):
-                raise
-            result = _error_result(check, error)
+            result = error_result(check, error)
         self.results[check.name] = (_states(base, types), result, types)
         return types
 
@@ -133,7 +142,7 @@ class StagedChecks:
         status = CheckStatus.PASSED
         if not result.is_passed:
             status = CheckStatus.FAILED if result.is_failed else CheckStatus.WARNED
-        if result.message.startswith(_COULD_NOT_RUN):
+        if result.message.startswith(COULD_NOT_RUN):
             status = CheckStatus.ERROR
         return CheckRun(
             name=check.name,
@@ -147,15 +156,6 @@ class StagedChecks:
             target_commit=base.commit_id,
             types=types,
         )
-
-
-_COULD_NOT_RUN = "the check could not run: "
-
-
-def _error_result(check: StateCheck, error: OmniError) -> CheckResult:
-    """Return the result of a check that cannot run: it blocks like one that fails."""
-    message = f"{_COULD_NOT_RUN}{error.message}"
-    return CheckResult(name=check.name, severity=check.severity, message=message, count=1)
 
 
 def _entities(result: CheckResult, number: int) -> list[dict[str, str]]:
@@ -196,6 +196,8 @@ def run_proposal_checks(
     record = context.record(number)
     require_open(record, "checked")
     source = source_head(context, record)
+    rules = target_rules(context, record)
+    checks = enforced_checks(rules, checks)
     checking = StagedChecks(engine, checks, context.scope_of(record.target), source)
 
     def inspect(staged: StagedCommit, base: Snapshot, *, holding: bool) -> StagedCommit:
@@ -249,7 +251,9 @@ def merge_proposal(
     record, version = known.open.get(number) or context.record(number), known.events
     require_open(record, "merged")
     source = source_head(context, record)
-    permit = _permit(context, record, source, request, version, checks)
+    permit, rules = _permit(context, record, source, request, version)
+    _check_known(rules, checks)
+    checks = enforced_checks(rules, checks)
     checking = StagedChecks(engine, checks, context.scope_of(record.target), source)
     message = request.message or f"merge proposal {number}: {record.title}"
     request = replace(request, permit=permit, message=message)
@@ -294,9 +298,8 @@ def _permit(
     source: Snapshot,
     request: WriteRequest,
     version: int,
-    checks: Sequence[StateCheck],
-) -> WritePermit:
-    """Return what the merge commit shows; raise unless the proposal satisfies all rules."""
+) -> tuple[WritePermit, tuple[ProtectionRule, ...]]:
+    """Return what the merge commit shows, and the rules; raise unless it satisfies all of them."""
     manifest = context.manifest
     target = head_snapshot(manifest, record.target)
     _, authors = divergence(manifest, source, target)
@@ -306,7 +309,6 @@ def _permit(
     bypasses = bool(rules) and _misses(found) and request.permit.may_bypass()
     if _misses(found) and not bypasses:
         raise ReviewRequired(record, [one for listed in found.values() for one in listed])
-    _check_known(rules, checks)
 
     def confirm() -> None:
         newest = context.log.record_of(record.number)
@@ -314,13 +316,14 @@ def _permit(
             require_open(newest, "merged")
 
     satisfied = [rule for rule, listed in found.items() if all(one.satisfied for one in listed)]
-    return replace(
+    permit = replace(
         request.permit,
         proposal=ProposalMark(record.number, version, CommitId(source.commit_id)),
         satisfied=frozenset(satisfied),
         settled=_settled(context, target),
         confirm=confirm,
     )
+    return permit, rules
 
 
 def _settled(context: ReviewContext, target: Snapshot) -> frozenset[int]:
@@ -331,6 +334,17 @@ def _settled(context: ReviewContext, target: Snapshot) -> frozenset[int]:
 
 def _misses(found: Mapping[Any, Sequence[Any]]) -> bool:
     return any(not one.satisfied for listed in found.values() for one in listed)
+
+
+def enforced_checks(
+    rules: Sequence[ProtectionRule], checks: Sequence[StateCheck]
+) -> list[StateCheck]:
+    """Return checks of which those that a rule requires must pass, whatever their severity."""
+    required = {name for rule in rules for name in rule.checks}
+    return [
+        replace(check, severity=CheckSeverity.FAIL) if check.name in required else check
+        for check in checks
+    ]
 
 
 def _check_known(rules: Sequence[Any], checks: Sequence[StateCheck]) -> None:

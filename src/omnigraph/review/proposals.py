@@ -23,6 +23,7 @@ from omnigraph.commit.proposal_log import (
     ProposalRecord,
     ProposalState,
 )
+from omnigraph.commit.protection import WritePermit, rules_for
 from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, VersionReclaimed
 from omnigraph.lang import did_you_mean
@@ -96,7 +97,7 @@ class ReviewContext:
 
     def stored_record(self, number: int) -> ProposalRecord:
         """Return what the events say of a proposal that may be read."""
-        record = self.log.record_of(number) if number > 0 else None
+        record = self.log.record_of(number)
         if record is None or not self.can_read(record):
             raise not_found(number)
         return record
@@ -224,16 +225,35 @@ class ProposalText:
         return text
 
     def _reviewers(self, problems: list[str]) -> tuple[str, ...]:
-        given = [self.reviewers] if isinstance(self.reviewers, str) else list(self.reviewers or ())
+        listed: object = self.reviewers
+        if not isinstance(listed, str | Iterable):
+            problems.append("the reviewers must be a list of names")
+            return ()
+        given = [listed] if isinstance(listed, str) else list(listed)
         if len(given) > MAX_REVIEWERS:
             problems.append(
                 f"there are {len(given)} reviewers; at most {MAX_REVIEWERS} are allowed"
             )
             return ()
         names = [checked_text(name, "a reviewer", problems, most=MAX_TITLE) for name in given]
-        if any(not name.strip() or not name.isprintable() for name in names):
+        if not problems and not all(map(is_actor_name, names)):
             problems.append("the name of a reviewer is blank or has control characters")
         return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+def is_actor_name(name: str) -> bool:
+    """Return whether a text can be shown and stored as the name of an actor."""
+    return 0 < len(name.strip()) <= len(name) <= MAX_TITLE and name.isprintable()
+
+
+def check_actor_name(name: str | None) -> None:
+    """Raise InvalidInput for an actor whose reviews could not be shown and stored."""
+    if name is not None and not is_actor_name(name):
+        message = (
+            f"the name of an actor has 1 to {MAX_TITLE} characters, not all of them blank, "
+            "and no control characters or line breaks"
+        )
+        raise InvalidInput(message, code="actor_invalid")
 
 
 def checked_text(value: object, what: str, problems: list[str], *, most: int = MAX_BODY) -> str:
@@ -492,8 +512,10 @@ def proposal_states(manifest: Manifest, record: ProposalRecord) -> tuple[Snapsho
         _, newest = source_state(manifest, record)
         newest = newest or _deleted_source(manifest, record)
         if newest is not None:
-            with suppress(NotFound):
+            base = record.base
+            with suppress(NotFound):  # without a target it is compared with the base it had
                 base, _ = divergence(manifest, newest, head_snapshot(manifest, record.target))
+            with suppress(NotFound):
                 return snapshot_of_commit(manifest, base), newest
     try:
         base_id, head_id = record.base, record.head
@@ -637,10 +659,10 @@ def add_review(
     head = record.head if newest is None or not record.is_open else newest.commit_id
     if commit is not None and commit != head:
         raise OmniError(
-            f"branch '{record.source}' has moved from {commit} to {head}; look at it again",
+            f"branch '{record.source}' has moved from {commit!s:.40} to {head}; look at it again",
             code="proposal_moved",
             category=Category.CONFLICT,
-            details={"expected": commit, "actual": head},
+            details={"expected": f"{commit!s:.40}", "actual": head},
         )
     lineage = record.source_lineage if newest is None else newest.lineage_id
     payload = {"verdict": verdict, "body": text, "commit_id": head, "lineage": lineage}
@@ -658,12 +680,21 @@ def add_review(
 
 
 def anchor_view(context: ReviewContext, record: ProposalRecord) -> AnchorView:
-    """Return what may be named in comments of a proposal."""
+    """Return what may be named in comments of a proposal; main stands in for a deleted branch."""
     snapshots = []
-    for name in (record.source, record.target, MAIN):
-        with suppress(NotFound, PolicyDenied):
-            snapshots.append((head_snapshot(context.manifest, name), context.scope_of(name)))
+    for name in (record.source, record.target):
+        try:
+            snapshot = head_snapshot(context.manifest, name)
+        except NotFound:
+            snapshot = head_snapshot(context.manifest, MAIN)
+        snapshots.append((snapshot, context.scope_of(name)))
     return AnchorView.of(context.manifest, snapshots)
+
+
+def target_rules(context: ReviewContext, record: ProposalRecord) -> tuple[ProtectionRule, ...]:
+    """Return the rules about the target of a proposal."""
+    permit = WritePermit(rules=context.rules)
+    return rules_for(record.target, context.manifest.main.state().head, permit)
 
 
 # --- reading ------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from omnigraph.commit.proposal_log import ProposalRecord
-from omnigraph.policy.protection_rules import ProtectionRule, group_members
+from omnigraph.policy.protection_rules import ProtectionRule, group_members, lacks_approvers
 from omnigraph.review.model import Requirement, Verdict
 
 
@@ -68,5 +68,7 @@ def _approvals(
         message += f"; {', '.join(sorted(stale))} approved an older state of the branch"
     if isinstance(rule.approvers, str) and rule.approvers not in (groups or {}):
         message += f"; the policy in use has no group '{rule.approvers}': use one that has it"
+    elif lacks_approvers(rule, groups):
+        message += f"; {who} has fewer actors than approvals are required"
     satisfied = len(approving) >= rule.approvals
     return Requirement(rule="approvals", satisfied=satisfied, message=message)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from omnigraph.commit.model import CommitId, Counts, Snapshot
 from omnigraph.commit.proposal_log import (
+    MAX_NUMBER,
     EventKind,
     ProposalEvent,
     ProposalHead,
     ProposalRecord,
     ProposalState,
 )
-from omnigraph.commit.protection import WritePermit, rules_for
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
 from omnigraph.notebook.display import ReportDisplay
-from omnigraph.policy.protection_rules import ProtectionRule
 from omnigraph.review.anchors import AnchorView
 from omnigraph.review.model import (
     CheckRun,
@@ -41,12 +42,15 @@ from omnigraph.review.proposals import (
     divergence,
     find_commit_or_none,
     source_state,
+    target_rules,
     with_merge,
 )
 from omnigraph.review.requirements import evaluate_rules
 
 MAX_LISTED = 200
 """Proposals of one page."""
+MAX_EVENTS = 1_000
+"""Events of one page."""
 
 
 def read_proposal(context: ReviewContext, number: int) -> ProposalDetails:
@@ -73,30 +77,24 @@ def read_proposal(context: ReviewContext, number: int) -> ProposalDetails:
         comments=tuple(comments),
         checks=tuple(checks),
         counts=counts,
-        requirements=tuple(requirements_of(context, record, live.head, live.authors)),
+        requirements=tuple(_requirements(context, record, live)),
     )
 
 
-def requirements_of(
-    context: ReviewContext,
-    record: ProposalRecord,
-    head: Snapshot | None,
-    authors: frozenset[str],
-) -> list[Requirement]:
-    """Return what the protection of the target requires of an open proposal."""
+def _requirements(
+    context: ReviewContext, record: ProposalRecord, live: _Live
+) -> Iterator[Requirement]:
+    """Yield what an open proposal needs: its target, and what the protection of that requires."""
     if not record.is_open:
-        return []
+        return
+    if live.target is None:
+        message = f"branch '{record.target}' was deleted; create it again, or close the proposal"
+        yield Requirement(rule="target", satisfied=False, message=message)
     rules = target_rules(context, record)
-    lineage = None if head is None else head.lineage_id
-    commit = record.head if head is None else head.commit_id
-    found = evaluate_rules(rules, record, (commit, lineage or ""), authors, context.groups)
-    return [requirement for rule in found.values() for requirement in rule]
-
-
-def target_rules(context: ReviewContext, record: ProposalRecord) -> tuple[ProtectionRule, ...]:
-    """Return the rules about the target of a proposal."""
-    permit = WritePermit(rules=context.rules)
-    return rules_for(record.target, context.manifest.main.state().head, permit)
+    lineage = None if live.head is None else live.head.lineage_id
+    commit = record.head if live.head is None else live.head.commit_id
+    found = evaluate_rules(rules, record, (commit, lineage or ""), live.authors, context.groups)
+    yield from (requirement for listed in found.values() for requirement in listed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,10 +294,10 @@ def list_proposals(
 ) -> ProposalPage:
     """Return a page of proposals; the cost does not depend on how many others there are."""
     states = scope.check()
-    if not 1 <= limit <= MAX_LISTED:
-        message = f"a page has 1 to {MAX_LISTED} proposals, not {limit}"
-        raise InvalidInput(message, code="limit_invalid")
-    below = _read_token(page_token)
+    _check_limit(limit, MAX_LISTED, "proposals")
+    below = MAX_NUMBER
+    if page_token is not None:
+        below = _whole_number(page_token, "a page token of proposals", "page_token_invalid")
     head = context.log.head()
     chosen, more = _choose(context, scope, states, head, below, limit)
     summaries = []
@@ -324,32 +322,30 @@ def _choose(
     limit: int,
 ) -> tuple[list[ProposalRecord], bool]:
     """Return the first proposals below a number that are requested, and whether there are more."""
-    found: list[ProposalRecord] = []
-    open_ = [with_merge(context.manifest, r) for n, r in head.open.items() if n < below]
-    found += [record for record in open_ if record.state in states]
+
+    def is_shown(record: ProposalRecord) -> bool:
+        return scope.covers(record) and context.can_read(record)
+
+    open_ = (with_merge(context.manifest, r) for n, r in head.open.items() if n < below)
+    shown = [record for record in open_ if record.state in states and is_shown(record)]
     if states != {ProposalState.OPEN}:
-        at, wanted = below, limit + 1
-        kept = 0
-        while kept < wanted:
-            block = context.log.records_not_open(at, wanted, sorted(states))
-            matching = [r for r in block if scope.covers(r) and context.can_read(r)]
-            found += matching
-            kept += len(matching)
-            if len(block) < wanted:
-                break
-            at = block[-1].number
-    shown = [r for r in found if scope.covers(r) and context.can_read(r)]
+        settled = context.log.records_not_open(below, limit + 1)
+        shown += islice((r for r in settled if r.state in states and is_shown(r)), limit + 1)
     shown.sort(key=lambda record: -record.number)
     return shown[:limit], len(shown) > limit
 
 
-def _read_token(token: str | None) -> int:
-    if token is None:
-        return 1 << 62
-    if not token.isdigit():
-        message = f"'{token[:40]}' is not a page token of a list of proposals"
-        raise InvalidInput(message, code="page_token_invalid")
-    return int(token)
+def _check_limit(limit: object, most: int, what: str) -> None:
+    if not isinstance(limit, int) or not 1 <= limit <= most:
+        message = f"a page has 1 to {most} {what}, not {limit!r:.40}"
+        raise InvalidInput(message, code="limit_invalid")
+
+
+def _whole_number(text: object, what: str, code: str) -> int:
+    """Return the number that a page token or a cursor is."""
+    if re.fullmatch("[0-9]{1,18}", str(text)) is None:
+        raise InvalidInput(f"'{text!s:.40}' is not {what}", code=code)
+    return int(str(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,47 +373,45 @@ def read_events(
     limit: int = 100,
 ) -> EventPage:
     """Return the events after a cursor, in the order they happened."""
-    if not 1 <= limit <= 1000:
-        raise InvalidInput(f"a page has 1 to 1000 events, not {limit}", code="limit_invalid")
-    if after is not None and not (str(after).isdigit() and len(str(after)) < 20):
-        message = f"'{after!s:.40}' is not a cursor of events"
-        raise InvalidInput(message, code="cursor_invalid")
-    position, total = int(after or 0), context.log.head().events
-    if proposal is not None:
-        context.record(proposal)
-        events = [e for e in context.log.events_of(proposal) if e.event > position]
-        events, rest = events[:limit], events[limit:]
-        last = events[-1].event if rest else max(total, position)
+    _check_limit(limit, MAX_EVENTS, "events")
+    start = "0" if after is None else after
+    position = _whole_number(start, "a cursor of events", "cursor_invalid")
+    if proposal is None:
+        found = context.log.events_after(position, limit + 1)
+        end = found[-1].event if found else position
     else:
-        events = context.log.events_after(position, limit)
-        rest = bool(events) and events[-1].event < total  # type: ignore[assignment]
-        last = events[-1].event if events else position
-    shown = _ShownEvents(context)
-    return EventPage(tuple(filter(None, map(shown.of, events))), str(last), not rest)
+        context.record(proposal)
+        # Events that are appended while these are read are left to the next page.
+        end = max(context.log.head().events, position)
+        found = [e for e in context.log.events_of(proposal) if position < e.event <= end]
+    events, rest = found[:limit], found[limit:]
+    last = events[-1].event if rest else end
+    shown = _ShownEvents.of(context, events)
+    return EventPage(tuple(filter(None, map(shown.shown, events))), str(last), not rest)
 
 
+@dataclass(slots=True)
 class _ShownEvents:
     """Events without what may not be seen; proposals and schemas are read once."""
 
-    def __init__(self, context: ReviewContext) -> None:
-        self._context = context
-        self._views: dict[int, AnchorView | None] = {}
+    context: ReviewContext
+    records: Mapping[int, ProposalRecord]
+    views: dict[int, AnchorView] = field(default_factory=dict)
 
-    def of(self, event: ProposalEvent) -> ProposalEvent | None:
+    @classmethod
+    def of(cls, context: ReviewContext, events: Sequence[ProposalEvent]) -> _ShownEvents:
+        return cls(context, context.log.records_of(event.proposal for event in events))
+
+    def shown(self, event: ProposalEvent) -> ProposalEvent | None:
         """Return what may be seen of an event, None if nothing."""
-        number = event.proposal
-        if number not in self._views:
-            self._views[number] = self._view(number)
-        view = self._views[number]
-        if view is None or not view.shows(event.payload):
+        record = self.records.get(event.proposal)
+        if record is None or not self.context.can_read(record):
             return None
-        if view.is_everything:
+        if not self.context.is_restricted(record):
             return event
+        if record.number not in self.views:
+            self.views[record.number] = anchor_view(self.context, record)
+        if not self.views[record.number].shows(event.payload):
+            return None
         payload = {k: v for k, v in event.payload.items() if k not in ("checks", "summary")}
         return replace(event, payload=payload)
-
-    def _view(self, number: int) -> AnchorView | None:
-        record = self._context.log.record_of(number)
-        if record is None or not self._context.can_read(record):
-            return None
-        return anchor_view(self._context, record)

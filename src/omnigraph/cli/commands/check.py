@@ -11,7 +11,7 @@ import click
 
 from omnigraph.cli.files import replaced_file
 from omnigraph.cli.open_graph import GraphOpener, graph_command
-from omnigraph.cli.output import count_text, print_result
+from omnigraph.cli.output import count_text, print_result, printable_lines
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.stored_checks import NO_CHECKS, checks_option, with_checks
 from omnigraph.query.checks import CheckResult
@@ -49,7 +49,7 @@ def check(opens: GraphOpener, checks: Path | None, at: str, junit: Path | None) 
 
 def _lines(result: CheckResult) -> list[str]:
     word = "failed" if result.is_failed else "passed" if result.is_passed else "warning"
-    lines = [f"{result.name}: {word}: {result.message}"]
+    lines = [f"{result.name}: {word}: {' '.join(printable_lines(result.message))}"]
     for row in result.rows:
         values = ", ".join(f"{name}: {value!r}" for name, value in row.items())
         lines.append(f"  {values}")

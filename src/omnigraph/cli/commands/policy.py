@@ -30,7 +30,7 @@ from omnigraph.policy import (
     read_policy_tests,
 )
 from omnigraph.policy.policy import read_policy_text
-from omnigraph.policy.protection_rules import ProtectionRule, describe_rule
+from omnigraph.policy.protection_rules import ProtectionRule, describe_rule, lacks_approvers
 from omnigraph.service.cluster.serving import read_applied_revision
 
 _FILE = click.Path(path_type=Path)
@@ -69,6 +69,10 @@ def validate(kind: str) -> None:
         facts["protect"] = [rule.to_json() for rule in protection]
     lines = (f"  protects {describe_rule(rule)}" for rule in protection)
     print_result(facts, f"policy valid: bundle '{name}' [{actors} actors]", *lines)
+    for rule in protection:
+        if lacks_approvers(rule, policy_.bundle.groups):
+            message = f"warning: no proposal can satisfy '{describe_rule(rule)}': {rule.approvers}"
+            click.echo(f"{message} has fewer actors than approvals are required", err=True)
 
 
 @policy.command()

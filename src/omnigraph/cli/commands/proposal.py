@@ -26,6 +26,7 @@ from omnigraph.cli.output import (
     print_json,
     print_result,
     print_table,
+    printable_lines,
     stream_json,
 )
 from omnigraph.cli.progress import show_progress
@@ -105,13 +106,17 @@ def create(
 @click.option("--limit", type=click.IntRange(1), default=50, help="Number of proposals to list.")
 def list_proposals(graph: Graph, limit: int, **scope: Any) -> None:  # noqa: ANN401 - strings
     """List proposals, the newest first."""
-    found = graph.proposals.list(**scope, limit=limit)
+    found = graph.proposals.list(**scope, limit=limit + 1)
+    has_more = len(found) > limit
+    del found[limit:]
     if json_requested():
-        print_json({"proposals": [one.to_json() for one in found]})
+        print_json({"proposals": [one.to_json() for one in found], "more": has_more})
         return
     rows = [_summary_row(one) for one in found]
     headers = ("number", "state", "source", "target", "author", "reviews", "checks", "title")
     print_table(count_text(len(found), "proposal"), headers, rows)
+    if has_more:
+        click.echo(f"there are more; list them with --limit {2 * limit}")
 
 
 def _summary_row(one: ProposalSummary) -> tuple[str, ...]:
@@ -148,7 +153,7 @@ def _lines(found: Proposal) -> list[str]:
     if details.source_state != "present":
         lines.append(f"the source branch was {details.source_state}")
     if found.description:
-        lines += ["", *(f"  {line}" for line in _plain(found.description))]
+        lines += ["", *(f"  {line}" for line in printable_lines(found.description))]
     lines += [f"{review_line(review)}" for review in found.reviews]
     lines += [line for run in found.checks for line in _check_lines(run)]
     lines += [line for comment in found.comments for line in _comment_lines(comment)]
@@ -160,19 +165,11 @@ def _lines(found: Proposal) -> list[str]:
     return lines
 
 
-def _plain(text: str) -> list[str]:
-    """Return lines without control characters, which a terminal would obey."""
-    return [
-        "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
-        for line in text.splitlines()
-    ]
-
-
 def review_line(review: Review) -> str:
     """Return a review on one line."""
     stale = " (of an older state)" if review.stale else ""
     late = " (after the merge)" if review.after_merge else ""
-    body = " ".join(_plain(review.body))
+    body = " ".join(printable_lines(review.body))
     return f"{review.actor or 'unknown'}: {review.verdict}{stale}{late}" + (
         f": {body}" if body else ""
     )
@@ -180,11 +177,13 @@ def review_line(review: Review) -> str:
 
 def _check_lines(run: CheckRun) -> list[str]:
     stale = "" if run.current else " (of an older state)"
-    lines = [f"check {run.name}: {run.status}{stale}: {' '.join(_plain(run.message))}"]
+    lines = [f"check {run.name}: {run.status}{stale}: {' '.join(printable_lines(run.message))}"]
     for finding in run.findings:
         entities = ", ".join(f"{one['type']} {one['id']}" for one in finding["entities"])
         values = ", ".join(f"{name}: {value!r}" for name, value in finding["row"].items())
-        lines.append("  " + " ".join(_plain(f"{entities}: {values}" if entities else values)))
+        lines.append(
+            "  " + " ".join(printable_lines(f"{entities}: {values}" if entities else values))
+        )
     return lines
 
 
@@ -198,7 +197,10 @@ def _comment_lines(comment: Comment) -> list[str]:
     done = " (resolved)" if comment.resolved and not reply else ""
     indent = "    " if reply else "  "
     head = f"{indent}[{comment.id}] {comment.actor or 'unknown'}{about}{done}:"
-    return [*_plain(head), *(f"{indent}  {line}" for line in _plain(comment.body))]
+    return [
+        *printable_lines(head),
+        *(f"{indent}  {line}" for line in printable_lines(comment.body)),
+    ]
 
 
 @proposal.command()
@@ -248,17 +250,19 @@ def comment(
 
     `--on Port --on BGO --on depth` comments on a property of an entity.
     """
+    if resolve is not None and unresolve is not None:
+        raise click.UsageError("--resolve and --unresolve are about one thread: pass one of them")
     found, text = graph.proposals.get(number), _text(body, body_file)
-    for id_, done in ((resolve, True), (unresolve, False)):
-        if id_ is not None and text is None:
-            thread = found.resolve(id_, resolved=done)
+    id_, done = (resolve, True) if unresolve is None else (unresolve, False)
+    if text is None and id_ is None:
+        raise InvalidInput("pass --body or --file with the comment", code="option_invalid")
+    if id_ is not None:  # first, so that a thread that does not exist leaves no comment
+        thread = found.resolve(id_, resolved=done)
+        if text is None:
             print_result(thread.to_json(), f"{'resolved' if done else 'opened'} thread {thread.id}")
             return
-    if text is None:
-        raise InvalidInput("pass --body or --file with the comment", code="option_invalid")
+    assert text is not None, "one of them is given"
     made = found.comment(text, on=on or None, thread=reply_to)
-    if resolve is not None:
-        found.resolve(resolve)
     print_result(made.to_json(), f"added comment {made.id} to proposal {number}")
 
 
@@ -328,7 +332,7 @@ def merge(
             return
         preview = found.preview()
     plan = preview.schema or {}
-    lines = [f"schema: {' '.join(_plain(text))}" for text in plan.get("descriptions", ())]
+    lines = [f"schema: {' '.join(printable_lines(text))}" for text in plan.get("descriptions", ())]
     print_merge_result(preview.merge, "merged", dry_run=True, lines=lines, schema=preview.schema)
 
 
@@ -369,8 +373,12 @@ def edit(
     body_file: Path | None,
 ) -> None:
     """Change the title, the description or the reviewers."""
+    description = _text(body, body_file)
+    if title is None and description is None and not reviewers:
+        message = "nothing to change: pass --title, --body, --file or --reviewer"
+        raise InvalidInput(message, code="option_invalid")
     edited = graph.proposals.get(number).edit(
-        title=title, description=_text(body, body_file), reviewers=reviewers or None
+        title=title, description=description, reviewers=reviewers or None
     )
     print_result(edited.to_json(), f"edited proposal {number}")
 

@@ -45,7 +45,11 @@ def set_protection(
     add: bool,
 ) -> None:
     """Store rules, in place of those that are stored."""
+    if group is not None and approvers:
+        raise click.UsageError("--from names a group and --approver actors: pass one of them")
     if rules is not None:
+        if branches or tags or group or approvers or checks:
+            raise click.UsageError("--rules FILE has whole rules: pass it, or options, not both")
         new = _read_rules(rules)
     else:
         if not branches and not tags:

@@ -17,7 +17,7 @@ from omnigraph.graph.proposal_protocol import (
     ProtectionApi,
 )
 from omnigraph.merge.model import MergeResult
-from omnigraph.policy.protection_rules import ProtectionRule, parse_rules
+from omnigraph.policy.protection_rules import ProtectionRule, read_rules
 from omnigraph.review.model import CheckRun, ProposalDetails, ProposalSummary, summary_members
 from omnigraph.review.proposals import ProposalText
 from omnigraph.review.views import EventPage, ProposalFilter, ProposalPage
@@ -125,7 +125,7 @@ class RemoteProtection(ProtectionApi[RemoteAddress, RemoteTarget]):
 
     def _read(self) -> tuple[tuple[ProtectionRule, ...], tuple[ProtectionRule, ...]]:
         answer = self._context.call(operations.get_protection, wire.NoRequest())
-        return parse_rules(answer.rules), parse_rules(answer.policy_rules)
+        return read_rules(answer.rules), read_rules(answer.policy_rules)
 
     def _write(self, rules: tuple[ProtectionRule, ...]) -> None:
         if not rules:

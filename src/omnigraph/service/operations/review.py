@@ -25,7 +25,7 @@ DEFAULT_PROPOSALS, DEFAULT_EVENTS = 50, 100
 
 def _number(text: str) -> int:
     """Return the number of a proposal or a comment; 0, which is none, for anything else."""
-    return int(text) if text.isdigit() and len(text) < 16 else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
 
 
 def _check_read(session: GraphSession, _: object) -> None:
