@@ -98,7 +98,7 @@ class Engine:
             MAX_CACHED_PLANS
         )
         self.embedder = embedder or Embedder()
-        self.words = TextIndexCache(self.store)
+        self.words = TextIndexCache(self.store, may_write=may_write)
         self.topologies = TopologyCache(manifest.location, may_write=may_write)
         self.statistics = StatisticsCache(
             self.store, self.topologies, manifest.location, may_write=may_write
