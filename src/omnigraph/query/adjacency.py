@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from omnigraph.query import kernels
 from omnigraph.query.kernel_library import Numbers
+from omnigraph.query.limits import chunk_slices
 from omnigraph.storage.columns import Positions
 
 EdgeTuples: TypeAlias = tuple[Positions, Positions, Positions]
@@ -36,8 +37,8 @@ class CsrAdjacency:
     @classmethod
     def build(
         cls,
-        here: Positions,
-        there: Positions,
+        here: Numbers,
+        there: Numbers,
         sizes: tuple[int, int],
         check: kernels.Check = lambda: None,
     ) -> CsrAdjacency:
@@ -52,7 +53,12 @@ class CsrAdjacency:
         else:
             check()
             order = np.lexsort((there, here))
-        return cls(starts, there[order].astype(narrow), order.astype(narrow, copy=False), width)
+        order = order.astype(narrow, copy=False)
+        nodes: Numbers = np.empty_like(order)
+        for part in chunk_slices(len(order), kernels.STEP_EDGES):
+            check()
+            nodes[part] = there[order[part]]
+        return cls(starts, nodes, order, width)
 
     @property
     def whole(self) -> CsrAdjacency:
@@ -142,7 +148,7 @@ class CsrAdjacency:
         return rows, np.arange(len(rows)) + shift
 
 
-def _group_offsets(keys: Positions, count: int) -> Positions:
+def _group_offsets(keys: Numbers, count: int) -> Positions:
     """Return where each key begins once all are in order."""
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])

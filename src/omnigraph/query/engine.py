@@ -50,6 +50,7 @@ from omnigraph.query.limits import (
     QueryBudget,
     QueryLimit,
     chunk_slices,
+    run_large,
 )
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.result_batches import ResultBatches, runs_in_batches
@@ -336,15 +337,25 @@ class _ResultColumns:
                 weigh = all(supports_row_weights(measure.expression) for measure in measures)
                 frame = self.execution.rows(rows, _variables((*keys, *looked_at)), weigh=weigh)
                 self._check_size("Aggregate", (*keys, *map(_argument, looked_at)), frame)
-                return compute_aggregates(operator, frame, evaluator)
+                return run_large(
+                    "Aggregate",
+                    frame.rows,
+                    lambda: compute_aggregates(operator, frame, evaluator),
+                )
             case op.Distinct(input=source):
                 result = self.of(source, distinct=True)
-                _, first = group_rows(result.values(), _column_length(result))
+                count = _column_length(result)
+                _, first = run_large("Distinct", count, lambda: group_rows(result.values(), count))
                 return _take_rows(result, first)
             case op.SortColumns(input=source, keys=keys, tie_break=ties):
                 result = self.of(source)
-                sort_keys = [(column_values(result[key.name]), key.descending) for key in keys]
-                sort_keys += [(column_values(result[name]), False) for name in ties]
+                directions = [(key.name, key.descending) for key in keys]
+                directions += [(name, False) for name in ties]
+                sort_keys = run_large(
+                    "Sort",
+                    _column_length(result),
+                    lambda: [(column_values(result[name]), down) for name, down in directions],
+                )
                 order = Sorter(sort_keys, self.execution.tick).order(
                     np.arange(_column_length(result))
                 )

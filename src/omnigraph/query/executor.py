@@ -33,7 +33,7 @@ from omnigraph.query.exact_integers import Weights
 from omnigraph.query.expansion import EdgeExpansion, ExpandMode
 from omnigraph.query.expressions import Constants, Evaluator
 from omnigraph.query.frame import NO_ENTITY, OUTER_ROW, Frame
-from omnigraph.query.limits import QueryBudget, chunk_slices
+from omnigraph.query.limits import QueryBudget, chunk_slices, run_large
 from omnigraph.query.pushdown import key_lookup, scan_filter
 from omnigraph.query.sorting import sort_rows
 from omnigraph.query.topology import TopologyCache
@@ -219,7 +219,10 @@ class Execution:
             self.examine(scan, len(positions))
             return self._filtered(Frame(len(positions), {name: positions}), by_key[1])
         condition, left = scan_filter(scan.predicates, table, self.evaluator)
-        positions = table.everything if condition is None else table.positions(condition)
+        if condition is None:
+            positions = table.everything
+        else:
+            positions = run_large("Scan", table.rows, lambda: table.positions(condition))
         self.examine(scan, table.rows)
         return self._filtered(Frame(len(positions), {name: positions}), left)
 

@@ -30,7 +30,7 @@ from omnigraph.storage.columns import Positions
 _VISITED_BYTES = 64 * 1024 * 1024
 KERNEL_MIN_STARTS = 256
 """Starts for which a kernel searches rather than NumPy."""
-_MAX_CHUNK_PAIRS, _MIN_CHUNK_PAIRS = 2_000_000, 65_536
+_MAX_CHUNK_PAIRS, _MIN_CHUNK_PAIRS = 500_000, 65_536
 """Pairs that are made between two checks of the time limit, at most and at least."""
 _PAIR_BYTES = 256
 """Memory that making a pair takes for a while."""

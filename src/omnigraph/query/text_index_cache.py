@@ -18,6 +18,7 @@ from omnigraph.query import text_index_files
 from omnigraph.query.bm25 import SegmentView, TextIndex
 from omnigraph.query.column_cache import MAX_TRACKED_KEYS, ColumnCache, TypeTable
 from omnigraph.query.inverted_index import TextSegment
+from omnigraph.query.limits import run_apart
 from omnigraph.query.text_index_files import IndexedSegment, TextIndexFiles
 from omnigraph.storage.columns import FragmentRows, Positions, list_fragments
 from omnigraph.storage.lru_cache import LruCache
@@ -106,7 +107,8 @@ class TextIndexCache:
         if new or not kept:
             segment = TextSegment.build(table.read_fragment_column(name, new), check)
             self.built += 1
-            kept = [*kept, self._files.save(table, name, IndexedSegment(tuple(new), segment))]
+            indexed = IndexedSegment(tuple(new), segment)
+            kept = [*kept, run_apart(lambda: self._files.save(table, name, indexed), check)]
         starts = dict(zip(there, _fragment_starts(fragments), strict=True))
         parts = (SegmentView(cut.segment, _segment_positions(cut, there, starts)) for cut in kept)
         return _TextIndexVersion(tuple(kept), TextIndex(table.rows, tuple(parts)))
