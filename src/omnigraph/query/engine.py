@@ -54,6 +54,7 @@ from omnigraph.query.limits import (
 )
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.result_batches import ResultBatches, runs_in_batches
+from omnigraph.query.row_batches import RowBatches, batches_of_rows
 from omnigraph.query.running import RUNNING_QUERIES, QueryRecord
 from omnigraph.query.search import ROW_BY_ROW_LIMIT, SearchEvaluator, is_fusion
 from omnigraph.query.shortest_paths import ShortestPaths
@@ -188,6 +189,7 @@ class Engine:
             topologies=self.topologies,
             evaluator=evaluator,
             budget=self.budget(snapshot, settings, plan.name, source, lambda: explain(plan)),
+            batches=batches_of_rows,
             mode=settings.expand,
             tables=tables,
         )
@@ -363,9 +365,35 @@ class _ResultColumns:
                     order = order[np.asarray(result[name].is_valid())[order]]
                 return _take_rows(result, order)
             case op.SliceColumns(input=source):
-                result = self.of(source)
+                result = self._some(operator, source)
                 start, stop = slice_bounds(operator, _column_length(result), evaluator)
                 return _take_rows(result, np.arange(start, stop))
+
+    def _some(self, cut: op.SliceColumns, source: op.ResultOperator) -> dict[str, pa.Array]:
+        """Return the rows that a limit is taken of; no more of different ones than are needed."""
+        most = max_result_rows(cut, self.execution.evaluator)
+        project = source.input if isinstance(source, op.Distinct) else None
+        if (
+            most is None
+            or most > STREAM_BATCH_ROWS
+            or not isinstance(project, op.Project)
+            or isinstance(project.input, op.SortRows | op.SliceRows)
+            or _ranking_columns(source)
+        ):
+            return self.of(source)
+        begun, result = self.execution.now(), dict[str, pa.Array]()
+        weigh = all(is_row_value(column.expression) for column in project.columns)
+        batches = RowBatches(self.execution, weigh)
+        for frame in batches.of(project.input, _variables(project.columns)):
+            new = self._project(project.columns, frame)
+            both = {name: [result[name], new[name]] if result else [new[name]] for name in new}
+            columns = {name: pa.concat_arrays(parts) for name, parts in both.items()}
+            count = _column_length(columns)
+            result = _take_rows(columns, group_rows(columns.values(), count)[1])
+            if _column_length(result) >= most:
+                break
+        self.execution.note(source, _column_length(result), begun)
+        return result
 
     def parts(self, root: op.ResultOperator) -> tuple[int, Iterator[dict[str, pa.Array]]]:
         """Return how many rows there are, and their columns, some rows at a time."""
