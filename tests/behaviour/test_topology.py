@@ -210,6 +210,14 @@ def test_only_the_newest_files_of_an_edge_type_are_kept(graph, monkeypatch):
     assert len(folders(graph)) == topology_files.KEPT_VERSIONS
 
 
+def test_optimize_stores_the_arrays_of_large_types(graph):
+    shutil.rmtree(Path(graph.uri, TOPOLOGY_FOLDER), ignore_errors=True)
+    graph.optimize()
+    other = og.open(graph.uri, mode="ro")
+    assert ask(other) == ask(graph, ExpandMode.INDEXED)
+    assert built(other) == 0
+
+
 def test_deleting_all_indexes_between_queries_changes_no_answer(graph):
     graph.optimize()
     expected = ask(graph)

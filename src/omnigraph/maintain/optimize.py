@@ -29,7 +29,12 @@ from omnigraph.commit.staged_commit import (
 )
 from omnigraph.dataset_view import StagedView
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
-from omnigraph.maintain.derived_files import indexed_texts, refresh_text_index
+from omnigraph.maintain.derived_files import (
+    indexed_texts,
+    large_edge_types,
+    refresh_text_index,
+    refresh_topology,
+)
 from omnigraph.maintain.indexes import required_indexes
 from omnigraph.notebook.display import ReportDisplay
 from omnigraph.storage.compaction import (
@@ -162,8 +167,8 @@ def optimize(
     )
     try:
         commit = work.publish_with_retry()
-        if work.indexes:
-            _store_text_indexes(manifest, head_snapshot(manifest, request.branch))
+        if work.indexes and executor is None:
+            _store_derived_files(manifest, head_snapshot(manifest, request.branch))
         return MaintenanceReport(_with_lance_heads(manifest, work.reports), commit)
     finally:
         work.end()
@@ -376,8 +381,11 @@ def _restore_latest(
                 manifest.datasets.sync_version(report.path, restore_as_latest(handle))
 
 
-def _store_text_indexes(manifest: Manifest, snapshot: Snapshot) -> None:
-    """Store the words of indexed texts; a failure costs the next search time, nothing else."""
+def _store_derived_files(manifest: Manifest, snapshot: Snapshot) -> None:
+    """Store topologies and the words of indexed texts; a failure costs the next query time."""
+    for name in large_edge_types(snapshot):
+        with suppress(OmniError):
+            refresh_topology(manifest, snapshot, name)
     for name, property_name in indexed_texts(snapshot):
         with suppress(OmniError):
             refresh_text_index(manifest, snapshot, name, property_name)
