@@ -86,7 +86,9 @@ class TopologyCache:
             lambda key: key[:2],
             MAX_VERSIONS,
         )
-        self._bases: LruCache[tuple[int, int], StoredTopology] = LruCache(MAX_TRACKED_TOPOLOGIES)
+        self._bases: LruCache[tuple[int, int], StoredTopology] = LruCache(
+            TOPOLOGY_MEMORY_BYTES, lambda base: base.nbytes + _MIN_ENTRY_BYTES
+        )
         self._merged_cache: LruCache[DeltaAdjacency, CsrAdjacency] = LruCache(
             TOPOLOGY_MEMORY_BYTES, lambda made: made.nbytes
         )

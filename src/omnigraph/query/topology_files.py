@@ -29,6 +29,11 @@ class StoredTopology:
     out: CsrAdjacency
     into: CsrAdjacency
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory the arrays take; mapped files take none of ours."""
+        return self.out.nbytes + self.into.nbytes
+
     @classmethod
     def of(
         cls, ends: tuple[TypeTable, TypeTable, TypeTable], out: CsrAdjacency, into: CsrAdjacency
