@@ -357,7 +357,8 @@ class TypeTable(DatasetView):
     def positions_of(self, ids: pa.ChunkedArray) -> Positions:
         """Return where the entities with these ids are."""
         if len(ids) > INDEX_LOOKUP_MAX_IDS or self.is_small:
-            places = pc.index_in(ids, value_set=self.column("id"))
+            known = self.column("id")
+            places = run_large("Expand", self.rows, lambda: pc.index_in(ids, value_set=known))
             offsets = np.arange(self.rows)
         else:
             nodes = self.lookup_with_positions("id", ids.unique(), ["id"])

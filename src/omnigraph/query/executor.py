@@ -275,7 +275,8 @@ class Execution:
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
         self.examine(expand, source.rows + len(rows))
-        return self._filtered(source.take(rows).with_columns(new), expand.predicates)
+        frame = run_large("Expand", len(rows), lambda: source.take(rows)).with_columns(new)
+        return self._filtered(frame, expand.predicates)
 
     def _weighed(
         self, expand: op.Expand, source: Frame, expansion: EdgeExpansion, needed: set[str]

@@ -265,10 +265,13 @@ def _endpoint_positions(ends: EdgeTables, tick: Callable[[], None]) -> tuple[Num
             if (found == UNKNOWN).any():
                 raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end}")
             positions.append(found)
-    here, there = (
-        np.concatenate([np.empty(0, np.int32), *positions]) for positions in parts.values()
-    )
+    here, there = (_concatenated(positions, tick) for positions in parts.values())
     return here, there
+
+
+def _concatenated(parts: list[Numbers], tick: Callable[[], None]) -> Numbers:
+    tick()
+    return np.concatenate([np.empty(0, np.int32), *parts])
 
 
 def _topology_key(ends: EdgeTables) -> tuple[int, ...]:

@@ -186,6 +186,8 @@ def large(tmp_path_factory):
 COLD = {
     "Expand": "match { $a: P  $a knows $b  $b.age > 9 } return { count($a) as n }",
     "Expand with an edge": "match { $a: P  $a $e:knows $b } return { sum($e.since) as n }",
+    "Expand with hops": 'match { $a: P  $a.code < "p0000030"  $a knows{1,3} $b  $b.age > 1 } '
+    "return { count($b) as n }",
     "Distinct": "match { $a: P } return distinct { $a.code, $a.age }",
     "Aggregate": "match { $a: P } return { $a.code, collect(distinct $a.city) as n }",
     "SortRows": "match { $a: P } return { $a.code as c } order { $a.city, $a.age, $a.code desc }",
