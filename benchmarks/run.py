@@ -20,6 +20,7 @@ from pathlib import Path
 import collaborate
 import install
 import load
+import planner
 import reads
 import search
 import social
@@ -30,6 +31,7 @@ from collaborate import collaborations
 from install import installations
 from load import load_ratios
 from mutation import mutations_of_one_row
+from planner import planner_ratios
 from reads import reads_beside_ladybug
 from search import searches
 from social import social_reads
@@ -50,6 +52,7 @@ SCALED: dict[str, tuple[Callable[[float], list[dict[str, object]]], float]] = {
     "install": (lambda _: installations(), install.ONCE),
     "load": (load_ratios, load.SMALL),
     "pipeline": (pipeline_ratios, spark.SMALL),
+    "planner": (planner_ratios, planner.SMALL),
     "reads": (reads_beside_ladybug, reads.SMALL),
     "search": (searches, search.SMALL),
     "social": (social_reads, social.SMALL),
@@ -84,6 +87,7 @@ def main() -> None:
             *mutations_of_one_row(),
             *load_ratios(given.scale or load.SMALL),
             *pipeline_ratios(given.scale or spark.SMALL),
+            *planner_ratios(given.scale or planner.SMALL),
             *reads_beside_ladybug(given.scale or reads.SMALL),
             *social_reads(given.scale or social.SMALL),
             *searches(search.SMALL),

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query import topology_files
+from omnigraph.query import topology, topology_files
 from omnigraph.query.engine import QuerySettings
 from omnigraph.query.expansion import ExpandMode
 from omnigraph.query.topology_files import TOPOLOGY_FOLDER
@@ -210,6 +210,14 @@ def test_only_the_newest_files_of_an_edge_type_are_kept(graph, monkeypatch):
     assert len(folders(graph)) == topology_files.KEPT_VERSIONS
 
 
+def test_optimize_stores_the_arrays_of_large_types(graph):
+    shutil.rmtree(Path(graph.uri, TOPOLOGY_FOLDER), ignore_errors=True)
+    graph.optimize()
+    other = og.open(graph.uri, mode="ro")
+    assert ask(other) == ask(graph, ExpandMode.INDEXED)
+    assert built(other) == 0
+
+
 def test_deleting_all_indexes_between_queries_changes_no_answer(graph):
     graph.optimize()
     expected = ask(graph)
@@ -226,3 +234,30 @@ def test_deleting_all_indexes_between_queries_changes_no_answer(graph):
 def test_a_reader_leaves_no_files(graph):
     ask(og.open(graph.uri, mode="ro"))
     assert folders(graph) == []
+
+
+def test_arrays_in_memory_are_bounded_in_bytes(tmp_path, monkeypatch):
+    """Also those that later versions are applied to; a reader stores none in files."""
+    types = [f"Knows{number}" for number in range(6)]
+    edges = "\n".join(f"edge {name}: Person -> Person" for name in types)
+    graph = og.init(tmp_path / "many", f"node Person {{ name: String @key }}\n{edges}")
+    names = [f"p{number}" for number in range(PEOPLE)]
+    table = pa.table({"from": names, "to": [*names[1:], names[0]]})
+    graph.load({"Person": pa.table({"name": names})} | dict.fromkeys(types, table))
+    reader = og.open(graph.uri, mode="ro")
+    size, settings = 0, QuerySettings(expand=ExpandMode.TOPOLOGY)
+    for number, name in enumerate(types):
+        if number == 1:
+            [base] = reader._engine.topologies._bases.values()
+            size = base.nbytes
+            assert size > 0
+            monkeypatch.setattr(topology, "TOPOLOGY_MEMORY_BYTES", 2 * size)
+            monkeypatch.setattr(topology, "_MIN_ENTRY_BYTES", 0)
+            reader = og.open(graph.uri, mode="ro")
+        text = f"match {{ $a: Person  $a {name[0].lower()}{name[1:]} $b }} return {{ $b.name }}"
+        run = reader._engine.run(reader.snapshot(), text, {}, None, settings)
+        assert len(run.rows) == PEOPLE
+    kept = reader._engine.topologies
+    assert kept.built == len(types) - 1
+    assert [len(kept), len(kept._bases)] == [2, 2]
+    assert kept._bases.total <= 2 * size

@@ -67,7 +67,7 @@ LARGE: Mapping[str, int] = {
     "executor.DENSE_NODE_RATIO": 1_000_000,
     "executor.STEP_ROWS": 5,
     "engine.STEP_ROWS": 5,
-    "executor.FIRST_SCAN_ROWS": 1,
+    "row_batches.FIRST_BATCH_ROWS": 1,
     "sorting.TOP_K_RATIO": 1,
     "sorting.SORT_RUN_ROWS": 1,
     "sorting.BUCKET_STEP_ROWS": 3,

@@ -79,8 +79,6 @@ def _index_kinds(property_: Property, rows: int) -> Iterator[IndexKind]:
     if type_.is_list or not type_.orderable:
         return
     yield IndexKind.BTREE
-    if type_.text and type_.enum_values is None:
-        yield IndexKind.TEXT
 
 
 def index_status(manifest: Manifest, snapshot: Snapshot) -> list[IndexStatus]:

@@ -20,12 +20,17 @@ from omnigraph.commit.model import MAIN, CommitId, DatasetEntry, Snapshot
 from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.commit.staged_commit import commit_id_time
 from omnigraph.maintain.cleanup import cleanup
+from omnigraph.maintain.derived_files import (
+    indexed_texts,
+    large_edge_types,
+    refresh_text_index,
+    refresh_topology,
+)
 from omnigraph.maintain.due import TypeCounts, count_type
 from omnigraph.maintain.maintainer_lock import MaintainerLock, MaintainerState
 from omnigraph.maintain.maintenance_steps import MaintainerSettings, MaintenancePass, StepRunner
 from omnigraph.maintain.optimize import OptimizeOptions, optimize
 from omnigraph.maintain.retention import Retention, read_retention
-from omnigraph.maintain.topology_refresh import large_edge_types, refresh_topology
 from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
 
 BRANCHES_PER_PASS = 32
@@ -141,7 +146,7 @@ class Maintainer:
         for table_key in steps.run("probe", partial(self._own_types, head)) or ():
             self._maintain_type(steps, head.branch, table_key)
         if head.branch == MAIN:
-            self._refresh_topologies(steps)
+            self._store_derived_files(steps)
         after = (len(steps.result.actions), steps.result.failures)
         if before == after and not steps.result.stopped:
             self._clean[head.lineage_id] = head.commit_id
@@ -202,9 +207,9 @@ class Maintainer:
             return f"compacted {table_key}{where}: fragments {numbers}"
         return f"indexed {table_key}{where}: {', '.join(done.indexes_built)}"
 
-    # --- topology and cleanup ---------------------------------------------------------------------
+    # --- derived files and cleanup ----------------------------------------------------------------
 
-    def _refresh_topologies(self, steps: StepRunner) -> None:
+    def _store_derived_files(self, steps: StepRunner) -> None:
         head = steps.run("topology", partial(head_snapshot, self._manifest, MAIN))
         if head is None:
             return
@@ -213,6 +218,10 @@ class Maintainer:
             if steps.run("topology", refresh):
                 steps.result.record("topology", f"stored the topology of {name}")
                 self._manifest.datasets.observe("maintain: topology stored")
+        for name, property_name in indexed_texts(head):
+            store = partial(refresh_text_index, self._manifest, head, name, property_name)
+            if steps.run("text index", store):
+                steps.result.record("text index", f"stored the words of {name}.{property_name}")
 
     def _clean_up(self, steps: StepRunner) -> None:
         retention = self._retention or steps.run(

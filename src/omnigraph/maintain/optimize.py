@@ -29,6 +29,12 @@ from omnigraph.commit.staged_commit import (
 )
 from omnigraph.dataset_view import StagedView
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
+from omnigraph.maintain.derived_files import (
+    indexed_texts,
+    large_edge_types,
+    refresh_text_index,
+    refresh_topology,
+)
 from omnigraph.maintain.indexes import required_indexes
 from omnigraph.notebook.display import ReportDisplay
 from omnigraph.storage.compaction import (
@@ -37,7 +43,13 @@ from omnigraph.storage.compaction import (
     run_compaction,
     stage_compaction,
 )
-from omnigraph.storage.index import IndexTask, add_index, build_segment, merge_segments
+from omnigraph.storage.index import (
+    IndexTask,
+    add_index,
+    build_segment,
+    drop_text_indexes,
+    merge_segments,
+)
 from omnigraph.storage.staged_writes import move_changes
 from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
 from omnigraph.write.transaction import commit_queue
@@ -155,6 +167,8 @@ def optimize(
     )
     try:
         commit = work.publish_with_retry()
+        if work.indexes and executor is None:
+            _store_derived_files(manifest, head_snapshot(manifest, request.branch))
         return MaintenanceReport(_with_lance_heads(manifest, work.reports), commit)
     finally:
         work.end()
@@ -179,6 +193,11 @@ class _OptimizeRun:
         self._intents = IntentLog(manifest.objects)
         self._intent: OperationIntent | None = None
         self._published = False
+
+    @property
+    def indexes(self) -> bool:
+        """Whether indexes are completed."""
+        return self._options.index
 
     @property
     def reports(self) -> list[DatasetMaintenance]:
@@ -280,7 +299,9 @@ class _OptimizeRun:
         if not entry.rows:
             return report
         with manifest.reading(table_key, entry, to_change=True) as base:
-            staged = self._compact(base, report) if self._options.compact else base
+            staged = drop_text_indexes(base) if self._options.index else base
+            if self._options.compact:
+                staged = self._compact(staged, report)
             if self._options.index:
                 staged = self._index(staged, type_, entry.rows, report)
         if staged is not base:
@@ -358,6 +379,16 @@ def _restore_latest(
                 assert report.staged.physical is not None, "maintenance drops no dataset"
                 handle = manifest.datasets.open(report.path, report.staged.physical)
                 manifest.datasets.sync_version(report.path, restore_as_latest(handle))
+
+
+def _store_derived_files(manifest: Manifest, snapshot: Snapshot) -> None:
+    """Store topologies and the words of indexed texts; a failure costs the next query time."""
+    for name in large_edge_types(snapshot):
+        with suppress(OmniError):
+            refresh_topology(manifest, snapshot, name)
+    for name, property_name in indexed_texts(snapshot):
+        with suppress(OmniError):
+            refresh_text_index(manifest, snapshot, name, property_name)
 
 
 def _with_lance_heads(

@@ -31,6 +31,7 @@ from omnigraph.maintain.verify import (
     verify,
 )
 from omnigraph.maintain.version_files import ProgressCallback, VersionFileChecker
+from omnigraph.query.text_index_files import TextIndexFiles
 from omnigraph.query.topology_files import TopologyFiles
 from omnigraph.storage.layout import checksum_file, version_file
 from omnigraph.storage.version_checksums import read_version_checksums
@@ -158,11 +159,16 @@ class ChecksumVerifier:
     # --- derived files and logs ------------------------------------------------------------------
 
     def _check_beside(self) -> Iterator[IntegrityProblem]:
-        """Check adjacency files and the audit of recoveries."""
-        self.note("_topology")
-        for folder in TopologyFiles(self._manifest.location, may_write=False).damaged():
-            message = "an adjacency file is damaged: remove this folder, it is rebuilt"
-            yield IntegrityProblem(folder, message)
+        """Check files of adjacencies and of text indexes, and the audit of recoveries."""
+        self.note("derived files")
+        location = self._manifest.location
+        for name, files in (
+            ("an adjacency file", TopologyFiles(location, may_write=False)),
+            ("a file of a text index", TextIndexFiles(location, may_write=False)),
+        ):
+            for folder in files.damaged():
+                message = f"{name} is damaged: remove this folder, it is rebuilt"
+                yield IntegrityProblem(folder, message)
         self.note("the log of recovery")
         try:
             read_audit(self._manifest)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from omnigraph.query import kernels
 from omnigraph.query.kernel_library import Numbers
+from omnigraph.query.limits import chunk_slices
 from omnigraph.storage.columns import Positions
 
 EdgeTuples: TypeAlias = tuple[Positions, Positions, Positions]
@@ -36,23 +37,31 @@ class CsrAdjacency:
     @classmethod
     def build(
         cls,
-        here: Positions,
-        there: Positions,
+        here: Numbers,
+        there: Numbers,
         sizes: tuple[int, int],
         check: kernels.Check = lambda: None,
     ) -> CsrAdjacency:
         """Group edges, given by the positions of both their ends; `check` may end that."""
         count, width = sizes
         narrow = np.int32 if max(width, len(here)) < 2**31 else np.int64
-        starts = _group_offsets(here, count)
-        order: Numbers = np.arange(len(here)).astype(narrow)
+        starts = _group_offsets(here, count, check)
+        order: Numbers = np.arange(len(here), dtype=narrow)
         if kernels.is_available():
-            for keys, begin in ((there, _group_offsets(there, width)), (here, starts.copy())):
+            for keys, begin in (
+                (there, _group_offsets(there, width, check)),
+                (here, starts.copy()),
+            ):
                 order = kernels.group_by_key(keys, order, begin, check)
         else:
             check()
             order = np.lexsort((there, here))
-        return cls(starts, there[order].astype(narrow), order.astype(narrow, copy=False), width)
+        order = order.astype(narrow, copy=False)
+        nodes: Numbers = np.empty_like(order)
+        for part in chunk_slices(len(order), kernels.STEP_EDGES):
+            check()
+            nodes[part] = there[order[part]]
+        return cls(starts, nodes, order, width)
 
     @property
     def whole(self) -> CsrAdjacency:
@@ -142,8 +151,12 @@ class CsrAdjacency:
         return rows, np.arange(len(rows)) + shift
 
 
-def _group_offsets(keys: Positions, count: int) -> Positions:
+def _group_offsets(keys: Numbers, count: int, check: kernels.Check) -> Positions:
     """Return where each key begins once all are in order."""
     starts = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])
+    for part in chunk_slices(len(keys), max(kernels.STEP_EDGES, count)):
+        check()
+        starts[1:] += np.bincount(keys[part], minlength=count)
+    check()
+    np.cumsum(starts, out=starts)
     return starts

@@ -22,6 +22,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot, VersionState
 from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
+from omnigraph.query.limits import holding, run_large
 from omnigraph.storage.columns import Positions, RowAddressMap, stored_bytes
 from omnigraph.storage.index import IndexKind
 from omnigraph.storage.lru_cache import LruCache
@@ -243,14 +244,19 @@ class TypeTable(DatasetView):
         key = (*self.key, name)
         column = self._store.get(key)
         if column is None:
-            with self._column_lock:  # of many concurrent readers one reads storage
+            with holding(self._column_lock, "Scan"):  # of many concurrent readers one reads storage
                 column = self._store.get(key)
                 if column is None:
-                    column = self._read(name)
-                    if len(column) != self.rows:
-                        raise self._miscounted(len(column))
-                    self._store.keep(key, column)
-                    self._store.read(self.key[0], name, self.entry)
+                    column = run_large("Scan", self.rows, lambda: self._read_whole(name))
+        return column
+
+    def _read_whole(self, name: str) -> pa.Array:
+        """Read a column and keep it, whether or not the query still waits for it."""
+        column = self._read(name)
+        if len(column) != self.rows:
+            raise self._miscounted(len(column))
+        self._store.keep((*self.key, name), column)
+        self._store.read(self.key[0], name, self.entry)
         return column
 
     def unread_bytes(self, name: str, most: int) -> int:
@@ -358,7 +364,8 @@ class TypeTable(DatasetView):
     def positions_of(self, ids: pa.ChunkedArray) -> Positions:
         """Return where the entities with these ids are."""
         if len(ids) > INDEX_LOOKUP_MAX_IDS or self.is_small:
-            places = pc.index_in(ids, value_set=self.column("id"))
+            known = self.column("id")
+            places = run_large("Expand", self.rows, lambda: pc.index_in(ids, value_set=known))
             offsets = np.arange(self.rows)
         else:
             nodes = self.lookup_with_positions("id", ids.unique(), ["id"])

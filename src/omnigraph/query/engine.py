@@ -50,9 +50,11 @@ from omnigraph.query.limits import (
     QueryBudget,
     QueryLimit,
     chunk_slices,
+    run_large,
 )
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.result_batches import ResultBatches, runs_in_batches
+from omnigraph.query.row_batches import RowBatches, batches_of_rows
 from omnigraph.query.running import RUNNING_QUERIES, QueryRecord
 from omnigraph.query.search import ROW_BY_ROW_LIMIT, SearchEvaluator, is_fusion
 from omnigraph.query.shortest_paths import ShortestPaths
@@ -98,7 +100,7 @@ class Engine:
             MAX_CACHED_PLANS
         )
         self.embedder = embedder or Embedder()
-        self.words = TextIndexCache(self.store)
+        self.words = TextIndexCache(self.store, may_write=may_write)
         self.topologies = TopologyCache(manifest.location, may_write=may_write)
         self.statistics = StatisticsCache(
             self.store, self.topologies, manifest.location, may_write=may_write
@@ -187,6 +189,7 @@ class Engine:
             topologies=self.topologies,
             evaluator=evaluator,
             budget=self.budget(snapshot, settings, plan.name, source, lambda: explain(plan)),
+            batches=batches_of_rows,
             mode=settings.expand,
             tables=tables,
         )
@@ -336,15 +339,25 @@ class _ResultColumns:
                 weigh = all(supports_row_weights(measure.expression) for measure in measures)
                 frame = self.execution.rows(rows, _variables((*keys, *looked_at)), weigh=weigh)
                 self._check_size("Aggregate", (*keys, *map(_argument, looked_at)), frame)
-                return compute_aggregates(operator, frame, evaluator)
+                return run_large(
+                    "Aggregate",
+                    frame.rows,
+                    lambda: compute_aggregates(operator, frame, evaluator),
+                )
             case op.Distinct(input=source):
                 result = self.of(source, distinct=True)
-                _, first = group_rows(result.values(), _column_length(result))
+                count = _column_length(result)
+                _, first = run_large("Distinct", count, lambda: group_rows(result.values(), count))
                 return _take_rows(result, first)
             case op.SortColumns(input=source, keys=keys, tie_break=ties):
                 result = self.of(source)
-                sort_keys = [(column_values(result[key.name]), key.descending) for key in keys]
-                sort_keys += [(column_values(result[name]), False) for name in ties]
+                directions = [(key.name, key.descending) for key in keys]
+                directions += [(name, False) for name in ties]
+                sort_keys = run_large(
+                    "Sort",
+                    _column_length(result),
+                    lambda: [(column_values(result[name]), down) for name, down in directions],
+                )
                 order = Sorter(sort_keys, self.execution.tick).order(
                     np.arange(_column_length(result))
                 )
@@ -352,9 +365,35 @@ class _ResultColumns:
                     order = order[np.asarray(result[name].is_valid())[order]]
                 return _take_rows(result, order)
             case op.SliceColumns(input=source):
-                result = self.of(source)
+                result = self._some(operator, source)
                 start, stop = slice_bounds(operator, _column_length(result), evaluator)
                 return _take_rows(result, np.arange(start, stop))
+
+    def _some(self, cut: op.SliceColumns, source: op.ResultOperator) -> dict[str, pa.Array]:
+        """Return the rows that a limit is taken of; no more of different ones than are needed."""
+        most = max_result_rows(cut, self.execution.evaluator)
+        project = source.input if isinstance(source, op.Distinct) else None
+        if (
+            most is None
+            or most > STREAM_BATCH_ROWS
+            or not isinstance(project, op.Project)
+            or isinstance(project.input, op.SortRows | op.SliceRows)
+            or _ranking_columns(source)
+        ):
+            return self.of(source)
+        begun, result = self.execution.now(), dict[str, pa.Array]()
+        weigh = all(is_row_value(column.expression) for column in project.columns)
+        batches = RowBatches(self.execution, weigh)
+        for frame in batches.of(project.input, _variables(project.columns)):
+            new = self._project(project.columns, frame)
+            both = {name: [result[name], new[name]] if result else [new[name]] for name in new}
+            columns = {name: pa.concat_arrays(parts) for name, parts in both.items()}
+            count = _column_length(columns)
+            result = _take_rows(columns, group_rows(columns.values(), count)[1])
+            if _column_length(result) >= most:
+                break
+        self.execution.note(source, _column_length(result), begun)
+        return result
 
     def parts(self, root: op.ResultOperator) -> tuple[int, Iterator[dict[str, pa.Array]]]:
         """Return how many rows there are, and their columns, some rows at a time."""

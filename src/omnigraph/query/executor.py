@@ -7,9 +7,9 @@ variables that are no longer needed are dropped early.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from omnigraph.query.exact_integers import Weights
 from omnigraph.query.expansion import EdgeExpansion, ExpandMode
 from omnigraph.query.expressions import Constants, Evaluator
 from omnigraph.query.frame import NO_ENTITY, OUTER_ROW, Frame
-from omnigraph.query.limits import QueryBudget, chunk_slices
+from omnigraph.query.limits import QueryBudget, chunk_slices, run_large
 from omnigraph.query.pushdown import key_lookup, scan_filter
 from omnigraph.query.sorting import sort_rows
 from omnigraph.query.topology import TopologyCache
@@ -47,8 +47,6 @@ STEP_ROWS = 262_144
 """Rows that are made or tested before the clock is looked at."""
 CHECKED_ROWS = 65_536
 """Rows of which values are made to see how much memory those of all rows take."""
-FIRST_SCAN_ROWS = 4_096
-"""Nodes of a scan that are looked at first, when only some rows are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +71,10 @@ class OperatorStats:
         )
 
 
+RowSource: TypeAlias = Callable[["Execution", op.RowOperator, set[str]], Iterator[Frame]]
+"""Yields the rows of an operator with the variables that are needed, some at a time."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Execution:
     """One run of a plan: what it reads from, and what it may take."""
@@ -82,6 +84,8 @@ class Execution:
     topologies: TopologyCache
     evaluator: Evaluator
     budget: QueryBudget
+    batches: RowSource
+    """Makes the rows of an operator some at a time."""
     mode: ExpandMode = ExpandMode.AUTO
     tables: dict[str, TypeTable] = field(default_factory=dict)
     trace: dict[int, OperatorStats] | None = None
@@ -219,7 +223,10 @@ class Execution:
             self.examine(scan, len(positions))
             return self._filtered(Frame(len(positions), {name: positions}), by_key[1])
         condition, left = scan_filter(scan.predicates, table, self.evaluator)
-        positions = table.everything if condition is None else table.positions(condition)
+        if condition is None:
+            positions = table.everything
+        else:
+            positions = run_large("Scan", table.rows, lambda: table.positions(condition))
         self.examine(scan, table.rows)
         return self._filtered(Frame(len(positions), {name: positions}), left)
 
@@ -268,7 +275,8 @@ class Execution:
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
         self.examine(expand, source.rows + len(rows))
-        return self._filtered(source.take(rows).with_columns(new), expand.predicates)
+        frame = run_large("Expand", len(rows), lambda: source.take(rows)).with_columns(new)
+        return self._filtered(frame, expand.predicates)
 
     def _weighed(
         self, expand: op.Expand, source: Frame, expansion: EdgeExpansion, needed: set[str]
@@ -431,18 +439,17 @@ class Execution:
         return source.take(np.arange(start, stop))
 
     def _some(self, operator: op.RowOperator, needed: set[str], most: int) -> Frame:
-        """Return at least that many rows if they exist, from ever larger parts of the scan."""
-        scan = _source_scan(operator)
-        if scan is None:
-            return self.rows(operator, needed)
-        whole = self.rows(scan, {scan.binding.name})
-        frames: list[Frame] = []
-        at, size = 0, max(most, FIRST_SCAN_ROWS)
-        while not frames or (at < whole.rows and sum(f.rows for f in frames) < most):
-            self.given[id(scan)] = whole.take(np.arange(at, min(at + size, whole.rows)))
-            frames.append(self.rows(operator, needed))
-            at, size = at + size, size * 4
-        del self.given[id(scan)]
+        """Return at least that many rows if they exist, from ever larger parts of the input."""
+        given, frames, size = dict(self.given), list[Frame](), 0
+        try:
+            for frame in self.batches(self, operator, needed):
+                frames.append(frame)
+                size += frame.rows
+                if size >= most:
+                    break
+        finally:
+            self.given.clear()
+            self.given.update(given)
         return Frame.joined(frames)
 
     # --- blocks --------------------------------------------------------------------------------
@@ -506,24 +513,6 @@ def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
     other = right.take(theirs)
     rows = left.take(ours).with_columns(other.positions)
     return rows if other.weights is None else rows.weighed(other.weights)
-
-
-def _source_scan(operator: op.RowOperator) -> op.Scan | None:
-    """Return the scan all rows come from, if each is looked at for itself."""
-    match operator:
-        case op.Scan():
-            return operator
-        case (
-            op.Expand()
-            | op.SemiJoin()
-            | op.Filter()
-            | op.AntiJoin()
-            | op.ExistsJoin()
-            | op.OptionalJoin()
-        ):
-            return _source_scan(operator.input)
-        case _:
-            return None
 
 
 def outer_variables_used(inner: op.RowOperator) -> set[str]:

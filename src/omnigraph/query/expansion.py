@@ -23,14 +23,14 @@ from omnigraph.query.cost_model import ExpansionCost
 from omnigraph.query.delta_adjacency import AdjacencyIndex
 from omnigraph.query.distinct import distinct_pairs, distinct_values
 from omnigraph.query.exact_integers import Weights, sum_neighbour_weights
-from omnigraph.query.limits import QueryBudget, chunk_slices, run_in_parallel
+from omnigraph.query.limits import QueryBudget, chunk_slices, run_in_parallel, run_large
 from omnigraph.query.topology import Topology, TopologyCache
 from omnigraph.storage.columns import Positions
 
 _VISITED_BYTES = 64 * 1024 * 1024
 KERNEL_MIN_STARTS = 256
 """Starts for which a kernel searches rather than NumPy."""
-_MAX_CHUNK_PAIRS, _MIN_CHUNK_PAIRS = 2_000_000, 65_536
+_MAX_CHUNK_PAIRS, _MIN_CHUNK_PAIRS = 500_000, 65_536
 """Pairs that are made between two checks of the time limit, at most and at least."""
 _PAIR_BYTES = 256
 """Memory that making a pair takes for a while."""
@@ -76,10 +76,13 @@ class EdgeExpansion:
         hops = self._possible(hops)
         if hops.is_single and self.direction is not Direction.BOTH and self._uses_arrays(positions):
             return self._reach_at_once(positions)
-        starts, back = np.unique(positions, return_inverse=True)
+        starts, back = run_large(
+            "Expand", len(positions), lambda: np.unique(positions, return_inverse=True)
+        )
         adjacency = self._from_each(starts, hops, is_reversed=is_reversed)
-        self._check(adjacency.edge_count(back))
-        return adjacency.reached(back)
+        count = adjacency.edge_count(back)
+        self._check(count)
+        return run_large("Expand", count, lambda: adjacency.reached(back))
 
     def _possible(self, hops: Hops) -> Hops:
         """Return the bounds without hops that edges between different types cannot make."""
@@ -94,7 +97,7 @@ class EdgeExpansion:
             sources, nodes, _ = self._walk(starts)(starts)
         elif self.chains:
             sources, nodes = self._search(starts, hops, is_reversed=is_reversed)
-        sources, nodes = distinct_pairs(sources, nodes, self._width)
+        sources, nodes = _distinct(sources, nodes, self._width)
         first = np.searchsorted(sources, np.arange(len(starts) + 1))
         return CsrAdjacency(first, nodes, nodes, self._width, is_simple=True)
 
@@ -383,7 +386,7 @@ class EdgeExpansion:
             visited[rows, nodes] = True
             if hop >= hops.minimum:
                 reached.append((rows, nodes))
-        rows, nodes = distinct_pairs(*_concat_pairs(reached), width)
+        rows, nodes = _distinct(*_concat_pairs(reached), width)
         return rows + first, nodes
 
     def _one_hop(
@@ -398,15 +401,21 @@ class EdgeExpansion:
             owners, stays = rows[part][which], reached == nodes[part][which]
             loops.append((owners[stays], reached[stays]))
             new = ~visited[owners, reached]
-            others.append(distinct_pairs(owners[new], reached[new], self._width))
+            others.append(_distinct(owners[new], reached[new], self._width))
         if len(others) == 1:
             return loops[0], others[0]
-        return _concat_pairs(loops), distinct_pairs(*_concat_pairs(others), self._width)
+        return _concat_pairs(loops), _distinct(*_concat_pairs(others), self._width)
+
+
+def _distinct(rows: Positions, nodes: Positions, width: int) -> ReachedPairs:
+    """Return each pair once, in order."""
+    return run_large("Expand", len(rows), lambda: distinct_pairs(rows, nodes, width))
 
 
 def _concat_pairs(parts: list[ReachedPairs]) -> ReachedPairs:
     rows, nodes = zip(_no_edges(), *parts, strict=True)
-    return np.concatenate(rows), np.concatenate(nodes)
+    count = sum(map(len, rows))
+    return run_large("Expand", count, lambda: (np.concatenate(rows), np.concatenate(nodes)))
 
 
 def _no_edges() -> ReachedPairs:

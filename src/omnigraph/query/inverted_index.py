@@ -39,6 +39,8 @@ class TextSegment:
     places: TermNumbers
     documents: TermNumbers
     lengths: TermNumbers
+    is_mapped: bool = False
+    """Whether the arrays are in files, which take none of our memory."""
 
     @classmethod
     def build(
@@ -69,6 +71,8 @@ class TextSegment:
     @property
     def nbytes(self) -> int:
         """How much memory this takes."""
+        if self.is_mapped:
+            return 0
         arrays = (self.starts, self.rows, self.places, self.documents, self.lengths)
         return int(self.words.nbytes) + sum(array.nbytes for array in arrays)
 

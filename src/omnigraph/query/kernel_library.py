@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
-VERSION = 1
+VERSION = 2
 """The version of the functions that is called; one built from other sources is not used."""
 PATH = Path(__file__).with_name("_kernels.dll" if sys.platform == "win32" else "_kernels.so")
 

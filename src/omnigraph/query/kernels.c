@@ -5,6 +5,7 @@
    neighbours 32 or 64: a function has a variant for each, named _i32 and _i64. */
 
 #include <stdint.h>
+#include <string.h>
 
 #if defined(_WIN32)
 #define API __declspec(dllexport)
@@ -12,7 +13,76 @@
 #define API __attribute__((visibility("default")))
 #endif
 
-API int64_t kernels_version(void) { return 1; }
+API int64_t kernels_version(void) { return 2; }
+
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) ((void)(address))
+#endif
+#define BLOCK 64
+
+/* A number for a text that is spread over all 64 bits. */
+static inline uint64_t hash_text(const uint8_t *text, int64_t size, uint64_t seed) {
+    uint64_t hash = seed ^ (uint64_t)size, word;
+    for (; size > 0; text += 8, size -= 8) {
+        word = 0;
+        memcpy(&word, text, size < 8 ? (size_t)size : 8);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+/* Enter texts begin to end in `table`, which has a power of two places, more than there are texts,
+   and -1 in each at first; `mask` is its size less one. Text i stands at offsets[i] up to
+   offsets[i + 1]. */
+#define INDEX_TEXTS(OFFSET, NAME)                                                                \
+    API int64_t NAME(const OFFSET *offsets, const uint8_t *letters, int32_t *table,              \
+                     int64_t mask, int64_t seed, int64_t begin, int64_t end) {                   \
+        for (; begin < end; begin++) {                                                           \
+            int64_t size = offsets[begin + 1] - offsets[begin];                                  \
+            uint64_t place = hash_text(letters + offsets[begin], size, (uint64_t)seed);          \
+            while (table[place & (uint64_t)mask] >= 0) place++;                                  \
+            table[place & (uint64_t)mask] = (int32_t)begin;                                      \
+        }                                                                                        \
+        return begin;                                                                            \
+    }
+
+/* Find texts begin to end among those that were entered in a table; -1 for one that is not there.
+   Memory is read for a block of them at once, because each would wait for it three times. */
+#define FIND_TEXTS(OFFSET, NAME)                                                                 \
+    API int64_t NAME(const OFFSET *known, const uint8_t *known_letters, const int32_t *table,    \
+                     int64_t mask, int64_t seed, const OFFSET *offsets, const uint8_t *letters,  \
+                     int32_t *found, int64_t begin, int64_t end) {                               \
+        uint64_t places[BLOCK];                                                                  \
+        for (; begin < end; begin += BLOCK) {                                                    \
+            int64_t count = end - begin < BLOCK ? end - begin : BLOCK;                           \
+            const OFFSET *here = offsets + begin;                                                \
+            for (int64_t i = 0; i < count; i++) {                                                \
+                places[i] = hash_text(letters + here[i], here[i + 1] - here[i], (uint64_t)seed); \
+                PREFETCH(table + (places[i] & (uint64_t)mask));                                  \
+            }                                                                                    \
+            for (int64_t i = 0; i < count; i++) {                                                \
+                int32_t one = table[places[i] & (uint64_t)mask];                                 \
+                if (one >= 0) PREFETCH(known + one);                                             \
+            }                                                                                    \
+            for (int64_t i = 0; i < count; i++) {                                                \
+                int32_t one = table[places[i] & (uint64_t)mask];                                 \
+                if (one >= 0) PREFETCH(known_letters + known[one]);                              \
+            }                                                                                    \
+            for (int64_t i = 0; i < count; i++) {                                                \
+                int64_t size = here[i + 1] - here[i];                                            \
+                int32_t one;                                                                     \
+                for (; (one = table[places[i] & (uint64_t)mask]) >= 0; places[i]++)              \
+                    if (known[one + 1] - known[one] == size &&                                   \
+                        memcmp(known_letters + known[one], letters + here[i], (size_t)size) == 0) \
+                        break;                                                                   \
+                found[begin + i] = one;                                                          \
+            }                                                                                    \
+        }                                                                                        \
+        return end;                                                                              \
+    }
 
 /* Put members begin to end of `order` into groups by key; next[k] is where the next member of k goes.
    Keys are 32 or 64 bits wide. */
@@ -247,6 +317,10 @@ API int64_t kernels_version(void) { return 1; }
         return node;                                                                             \
     }
 
+INDEX_TEXTS(int32_t, index_texts_i32)
+INDEX_TEXTS(int64_t, index_texts_i64)
+FIND_TEXTS(int32_t, find_texts_i32)
+FIND_TEXTS(int64_t, find_texts_i64)
 GROUP_BY_KEY(int32_t, int32_t, group_by_key_k32_i32)
 GROUP_BY_KEY(int32_t, int64_t, group_by_key_k32_i64)
 GROUP_BY_KEY(int64_t, int32_t, group_by_key_k64_i32)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from omnigraph.query import kernel_library
 from omnigraph.query.kernel_library import KernelLibrary, Numbers, contiguous, edge_arrays
 
-STEP_EDGES = 1_000_000
+STEP_EDGES = 500_000
 """Edges that are followed between two checks."""
 Check = Callable[[], None]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Lock, Thread
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -25,6 +25,10 @@ BATCH_SHARE = 8
 """A query that runs in batches makes rows of at most one of this many parts of its memory."""
 MAX_BATCH_BYTES = 512 * 1024 * 1024
 """Bytes of one batch at most: a column of texts has 32-bit offsets."""
+APART_ROWS = 100_000
+"""Rows from which on work that cannot be stopped is done apart."""
+_POLL_SECONDS = 0.02
+"""Seconds between two checks while work is done apart."""
 MEMORY_CODE = "query_memory"
 """The error code of a query that does not fit its memory limit."""
 
@@ -55,8 +59,7 @@ class Cancellation:
     def check(self, operator: str) -> None:
         """Raise QueryCancelled when this is set."""
         if self.is_set:
-            message = f"the query was cancelled; it was at {operator}"
-            raise QueryCancelled(message, code="query_cancelled", category=Category.UNAVAILABLE)
+            raise _cancelled(operator)
 
 
 NEVER_CANCELLED = Cancellation()
@@ -71,6 +74,11 @@ def check_cancelled(operator: str) -> None:
 
 class QueryCancelled(OmniError):
     """A query was stopped since nothing waits for its result any more."""
+
+
+def _cancelled(operator: str) -> QueryCancelled:
+    message = f"the query was cancelled; it was at {operator}"
+    return QueryCancelled(message, code="query_cancelled", category=Category.UNAVAILABLE)
 
 
 class QueryLimit(OmniError):
@@ -160,6 +168,7 @@ class QueryBudget:
     _held: int = 0
     _share: int = 1
     _file: SpillFile | None = None
+    _ended: bool = False
     _cancellation: Cancellation = field(default_factory=_cancellation.get)
 
     def __post_init__(self) -> None:
@@ -176,6 +185,8 @@ class QueryBudget:
         Raises QueryCancelled when the query was cancelled.
         """
         self.check_cancelled(operator)
+        if self._ended:  # work was left to itself when the query ended
+            raise _cancelled(operator)
         if self.seconds is not None and time.monotonic() - self._begun > self.seconds:
             message = f"the query took longer than {self.seconds:g} s; it was at {operator}"
             raise QueryLimit(message, code="query_timeout", operator=operator, limit=self.seconds)
@@ -249,6 +260,7 @@ class QueryBudget:
         """
         if self.observer is not None:
             self.observer.begin()
+        running = _running.set(self)
         try:
             yield
         except BaseException as error:
@@ -258,11 +270,14 @@ class QueryBudget:
             message = "the query needs more memory than there is"
             limit = self.memory
             raise QueryLimit(message, code=MEMORY_CODE, operator="Query", limit=limit) from error
+        finally:
+            _running.reset(running)
         if not streams:
             self.release()
 
     def release(self) -> None:
         """Give back what the query holds of the memory of the process; it has ended."""
+        self._ended = True
         if self.observer is not None:
             self.observer.end()
         held, self._held = self._held, 0
@@ -290,6 +305,55 @@ class QueryBudget:
                 message, code="query_memory_busy", operator=operator, limit=self.pool.limit
             )
         self._held = size
+
+
+_running: ContextVar[QueryBudget | None] = ContextVar("running query", default=None)
+"""The query on whose behalf code runs."""
+
+
+# ----------------------------------------------------------------------
+# Work that cannot be stopped: one call of Arrow, NumPy or Lance over many rows.
+
+
+def run_apart(work: Callable[[], _AnswerT], check: Callable[[], None]) -> _AnswerT:
+    """Do work in a thread of its own, and call `check` until it is done.
+
+    When `check` raises, the work is left to itself: it ends soon, and nothing uses its result.
+    """
+    done: Future[_AnswerT] = Future()
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            done.set_result(context.run(work))
+        except BaseException as error:  # noqa: BLE001 - it is raised by the caller
+            done.set_exception(error)
+
+    Thread(target=run, name="omnigraph-apart").start()
+    while not wait((done,), _POLL_SECONDS).done:
+        check()
+    return done.result()
+
+
+def run_large(operator: str, rows: int, work: Callable[[], _AnswerT]) -> _AnswerT:
+    """Do work over a number of rows for the running query, which ends when it has to."""
+    budget = _running.get()
+    if budget is None or rows < APART_ROWS:
+        return work()
+    return run_apart(work, lambda: budget.check(operator))
+
+
+@contextmanager
+def holding(lock: Lock, operator: str) -> Iterator[None]:
+    """Hold a lock; the running query waits for it no longer than it may."""
+    budget = _running.get()
+    while not lock.acquire(timeout=_POLL_SECONDS):
+        if budget is not None:
+            budget.check(operator)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 # ----------------------------------------------------------------------

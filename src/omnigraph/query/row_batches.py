@@ -19,8 +19,8 @@ from omnigraph.query.frame import Frame
 from omnigraph.query.limits import MEMORY_CODE, QueryBudget, QueryLimit
 from omnigraph.query.sorting import comparable_property, comparable_values
 
-FIRST_BATCH_ROWS, MAX_BATCH_ROWS = 16_384, 262_144
-"""Rows that an operator extends at once: at first, and at most."""
+FIRST_BATCH_ROWS, MAX_BATCH_ROWS = 4_096, 262_144
+"""Rows that an operator extends at once, or a cross product makes: at first, and at most."""
 VALUE_ROWS = 1_024
 """Rows of which values are made first, to see how wide they are."""
 _POSITION, _KEY = "p:", "k:"
@@ -59,7 +59,8 @@ class RowBatches:
         self, operator: op.RowOperator, source: op.RowOperator, frame: Frame, needed: set[str]
     ) -> Iterator[Frame]:
         """Yield what an operator makes of rows of its input."""
-        at, size, given = 0, self._sizes.get(id(operator), FIRST_BATCH_ROWS), self.execution.given
+        given = self.execution.given
+        at, size = 0, self._sizes.get(id(operator)) or self._first_size(operator)
         while at < frame.rows or not at:
             part = frame.take(slice(at, at + size))
             given[id(source)] = part
@@ -75,6 +76,13 @@ class RowBatches:
             self._sizes[id(operator)] = size
             yield rows
             at, size = at + max(1, part.rows), min(2 * size, MAX_BATCH_ROWS)
+
+    def _first_size(self, operator: op.RowOperator) -> int:
+        """Return how many rows an operator extends at first."""
+        cross = operator.input if isinstance(operator, op.Filter) else operator
+        if isinstance(cross, op.Cross):
+            return max(1, FIRST_BATCH_ROWS // max(1, self.execution.given[id(cross.right)].rows))
+        return FIRST_BATCH_ROWS
 
     def _keep_right_sides(self, operator: op.RowOperator, needed: set[str]) -> None:
         """Make the right side of a cross product once, not for every batch of the left side."""
@@ -130,6 +138,13 @@ class RowBatches:
             seen += frame.rows
             if most is not None and seen >= most:
                 return
+
+
+def batches_of_rows(
+    execution: Execution, operator: op.RowOperator, needed: set[str]
+) -> Iterator[Frame]:
+    """Yield the rows of an operator some at a time; at least one frame."""
+    return RowBatches(execution).of(operator, needed)
 
 
 def value_tables(

@@ -32,10 +32,10 @@ from omnigraph.plan.statistics import (
     TypeStatistics,
     is_far_off,
 )
+from omnigraph.query.array_files import user_cache_folder
 from omnigraph.query.column_cache import ColumnCache, TypeTable
 from omnigraph.query.delta_adjacency import AdjacencyIndex, DeltaAdjacency
 from omnigraph.query.topology import EdgeTables, TopologyCache
-from omnigraph.query.topology_files import user_cache_folder
 from omnigraph.storage import Location
 from omnigraph.storage.lru_cache import LruCache
 

@@ -2,20 +2,24 @@
 
 Fragments never change, so what was made of them for one version serves the next: a version is seen
 as segments, each made from the texts of some fragments, without the rows that are gone meanwhile.
+Large segments are kept in files, from which a process that begins has them at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from omnigraph.commit.model import VersionState
+from omnigraph.query import text_index_files
 from omnigraph.query.bm25 import SegmentView, TextIndex
 from omnigraph.query.column_cache import MAX_TRACKED_KEYS, ColumnCache, TypeTable
 from omnigraph.query.inverted_index import TextSegment
+from omnigraph.query.limits import run_apart
+from omnigraph.query.text_index_files import IndexedSegment, TextIndexFiles
 from omnigraph.storage.columns import FragmentRows, Positions, list_fragments
 from omnigraph.storage.lru_cache import LruCache
 
@@ -23,23 +27,11 @@ SEGMENT_MERGE_FACTOR = 2
 """A segment not larger than this many times the new texts is rebuilt together with them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _IndexedSegment:
-    """A segment and the fragments whose rows its texts are, in their order."""
-
-    fragments: tuple[FragmentRows, ...]
-    segment: TextSegment
-
-    @property
-    def rows(self) -> int:
-        return len(self.segment.lengths)
-
-
 @dataclass(frozen=True)
 class _TextIndexVersion:
     """The texts of a version, and what they are made of."""
 
-    cuts: tuple[_IndexedSegment, ...]
+    cuts: tuple[IndexedSegment, ...]
     texts: TextIndex
 
     @property
@@ -49,10 +41,15 @@ class _TextIndexVersion:
 
 
 class TextIndexCache:
-    """The words of the texts of a graph that are in memory."""
+    """The words of the texts of a graph that are in memory or in files.
 
-    def __init__(self, store: ColumnCache) -> None:
+    `built` counts the segments that were made from texts.
+    """
+
+    def __init__(self, store: ColumnCache, *, may_write: bool) -> None:
         self._store = store
+        self._files = TextIndexFiles(store.manifest.location, may_write=may_write)
+        self.built = 0
         self._last: LruCache[tuple[str, str], tuple[str, VersionState, str]] = LruCache(
             MAX_TRACKED_KEYS
         )
@@ -76,21 +73,42 @@ class TextIndexCache:
             self._last.put((table.type.entity, name), key)
         return version.texts
 
+    def refresh(self, table: TypeTable, name: str, check: Callable[[], None]) -> bool:
+        """Store the words of a property before readers need them; return whether it did.
+
+        Files of older versions serve as long as few texts are new since.
+        """
+        fragments = self._fragments(table)
+        there = {fragment.key: fragment for fragment in fragments}
+        new, _ = _plan_segments(fragments, _reusable(self._files.load(table, name), there))
+        if sum(fragment.rows for fragment in new) < text_index_files.MIN_STORED_TEXTS:
+            return False
+        self.texts(table, name, check)
+        return True
+
+    @staticmethod
+    def _fragments(table: TypeTable) -> list[FragmentRows]:
+        with table.open() as handle:
+            return list_fragments(handle)
+
     def _view(
         self,
         table: TypeTable,
         name: str,
-        segments: Sequence[_IndexedSegment],
+        segments: Sequence[IndexedSegment],
         check: Callable[[], None],
     ) -> _TextIndexVersion:
-        with table.open() as handle:
-            fragments = list_fragments(handle)
+        fragments = self._fragments(table)
         there = {fragment.key: fragment for fragment in fragments}
-        kept = [cut for cut in segments if _is_reusable(cut, there)]
-        new, kept = _plan_segments(fragments, kept)
+        new, kept = _plan_segments(fragments, _reusable(segments, there))
+        if new and table.rows >= text_index_files.MIN_STORED_TEXTS:
+            stored = self._files.load(table, name)
+            new, kept = _plan_segments(fragments, _reusable([*segments, *stored], there))
         if new or not kept:
             segment = TextSegment.build(table.read_fragment_column(name, new), check)
-            kept = [*kept, _IndexedSegment(tuple(new), segment)]
+            self.built += 1
+            indexed = IndexedSegment(tuple(new), segment)
+            kept = [*kept, run_apart(lambda: self._files.save(table, name, indexed), check)]
         starts = dict(zip(there, _fragment_starts(fragments), strict=True))
         parts = (SegmentView(cut.segment, _segment_positions(cut, there, starts)) for cut in kept)
         return _TextIndexVersion(tuple(kept), TextIndex(table.rows, tuple(parts)))
@@ -100,7 +118,21 @@ def _cache_key(table: TypeTable, name: str) -> tuple[str, VersionState, str]:
     return (*table.key, f"words of {name}")
 
 
-def _is_reusable(cut: _IndexedSegment, there: dict[str, FragmentRows]) -> bool:
+def _reusable(
+    segments: Iterable[IndexedSegment], there: dict[str, FragmentRows]
+) -> list[IndexedSegment]:
+    """Return segments that serve a version, the largest first, of each fragment one at most."""
+    kept: list[IndexedSegment] = []
+    covered: set[str] = set()
+    for segment in sorted(segments, key=lambda segment: -segment.rows):
+        keys = {fragment.key for fragment in segment.fragments}
+        if not keys & covered and _is_reusable(segment, there):
+            kept.append(segment)
+            covered |= keys
+    return kept
+
+
+def _is_reusable(cut: IndexedSegment, there: dict[str, FragmentRows]) -> bool:
     """Return whether all fragments of a cut are in a version, with no rows it lacks."""
     return all(
         fragment.key in there and _surviving_rows(fragment, there[fragment.key]) is not None
@@ -121,8 +153,8 @@ def _surviving_rows(cut: FragmentRows, now: FragmentRows) -> npt.NDArray[np.int6
 
 
 def _plan_segments(
-    fragments: Sequence[FragmentRows], cuts: Sequence[_IndexedSegment]
-) -> tuple[list[FragmentRows], list[_IndexedSegment]]:
+    fragments: Sequence[FragmentRows], cuts: Sequence[IndexedSegment]
+) -> tuple[list[FragmentRows], list[IndexedSegment]]:
     """Return the fragments to cut, and the cuts to keep; of those there are always few.
 
     Small cuts are made again with the new texts, so that sizes grow from each to the next.
@@ -144,7 +176,7 @@ def _fragment_starts(fragments: Sequence[FragmentRows]) -> list[int]:
 
 
 def _segment_positions(
-    cut: _IndexedSegment, there: dict[str, FragmentRows], starts: dict[str, int]
+    cut: IndexedSegment, there: dict[str, FragmentRows], starts: dict[str, int]
 ) -> Positions:
     """Return the position of each text of a cut in a version."""
     parts = [np.empty(0, np.int64)]

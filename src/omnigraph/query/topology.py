@@ -16,12 +16,12 @@ from typing import TypeAlias
 from weakref import WeakSet
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.plan.expressions import Direction
+from omnigraph.query import kernels
 from omnigraph.query.adjacency import CsrAdjacency
 from omnigraph.query.column_cache import TypeTable
 from omnigraph.query.delta_adjacency import (
@@ -30,9 +30,11 @@ from omnigraph.query.delta_adjacency import (
     DeltaAdjacency,
     PositionMap,
 )
+from omnigraph.query.id_lookup import UNKNOWN, IdLookup
+from omnigraph.query.kernel_library import Numbers
+from omnigraph.query.limits import holding, run_apart
 from omnigraph.query.topology_files import StoredTopology, TopologyFiles
 from omnigraph.storage import Location
-from omnigraph.storage.columns import Positions
 from omnigraph.storage.lru_cache import LruCache
 
 MIN_STORED_EDGES = 100_000
@@ -46,8 +48,8 @@ MAX_VERSIONS = 16
 MAX_TRACKED_TOPOLOGIES = 256
 MAX_DELTA_ROWS, MAX_DELTA_SHARE = 10_000, 0.01
 """Changed rows that are applied to existing arrays: at most this number, or this share of all."""
-_LOOKUP_EDGES = 2_000_000
-"""Edges whose ends are looked up at once."""
+_LOOKUP_EDGES = 250_000 if kernels.is_available() else 2_000_000
+"""Edges whose ends are looked up at once; without kernels each time costs a hash table."""
 
 EdgeTables: TypeAlias = tuple[TypeTable, TypeTable, TypeTable]
 """The tables of an edge type: its edges, the nodes they leave, the nodes they lead to."""
@@ -93,7 +95,9 @@ class TopologyCache:
             lambda key: key[:2],
             MAX_VERSIONS,
         )
-        self._bases: LruCache[tuple[int, int], StoredTopology] = LruCache(MAX_TRACKED_TOPOLOGIES)
+        self._bases: LruCache[tuple[int, int], StoredTopology] = LruCache(
+            TOPOLOGY_MEMORY_BYTES, lambda base: base.nbytes + _MIN_ENTRY_BYTES
+        )
         self._merged_cache: LruCache[DeltaAdjacency, CsrAdjacency] = LruCache(
             TOPOLOGY_MEMORY_BYTES, lambda made: made.nbytes
         )
@@ -113,7 +117,7 @@ class TopologyCache:
         topology = self._loaded.get(key)
         if topology is not None or self._spent.get(key) is not None:
             return topology
-        with self._finding:  # another thread may have found it, or not, meanwhile
+        with holding(self._finding, "Expand"):  # another thread may have, meanwhile
             topology = self._loaded.get(key)
             if topology is not None or self._spent.get(key) is not None:
                 return topology
@@ -144,7 +148,7 @@ class TopologyCache:
         topology = self.find(ends)
         if topology is not None:
             return topology
-        with self._building:  # another thread may have built it meanwhile
+        with holding(self._building, "Expand"):  # another thread may have built it meanwhile
             topology = self._loaded.get(_topology_key(ends))
             return topology or self._loaded.put(_topology_key(ends), self._build(ends, tick))
 
@@ -182,9 +186,11 @@ class TopologyCache:
         return None
 
     def _build(self, ends: EdgeTables, tick: Callable[[], None]) -> Topology:
-        topology = StoredTopology.of(ends, *_adjacencies(ends, tick))
+        adjacencies = _adjacencies(ends, tick)
+        topology = run_apart(lambda: StoredTopology.of(ends, *adjacencies), tick)
         self.built += 1
-        if ends[0].rows >= MIN_STORED_EDGES and self._files.save(topology):
+        is_large = ends[0].rows >= MIN_STORED_EDGES
+        if is_large and run_apart(lambda: self._files.save(topology), tick):
             topology = self._files.load(ends) or topology  # mapped files take no memory of ours
         return self._remember(topology)
 
@@ -261,26 +267,26 @@ def _adjacencies(ends: EdgeTables, tick: Callable[[], None]) -> tuple[CsrAdjacen
     return out, CsrAdjacency.build(there, here, (dst.rows, src.rows), tick)
 
 
-def _endpoint_positions(ends: EdgeTables, tick: Callable[[], None]) -> tuple[Positions, Positions]:
+def _endpoint_positions(ends: EdgeTables, tick: Callable[[], None]) -> tuple[Numbers, Numbers]:
     """Return the positions of the nodes at both ends of every edge, reading a part at a time."""
     edge, src, dst = ends
-    ids = {"src": src.column("id"), "dst": dst.column("id")}
-    parts: dict[str, list[Positions]] = {"src": [], "dst": []}
+    sources = IdLookup.of(src.column("id"), tick)
+    same = src.key == dst.key
+    lookups = {"src": sources, "dst": sources if same else IdLookup.of(dst.column("id"), tick)}
+    parts: dict[str, list[Numbers]] = {"src": [], "dst": []}
     for rows in edge.chunks(["src", "dst"], _LOOKUP_EDGES):
         for end, positions in parts.items():
-            tick()
-            positions.append(_find_positions(rows[end], ids[end], edge, end))
-    here, there = (
-        np.concatenate([np.empty(0, np.int32), *positions]) for positions in parts.values()
-    )
+            found = lookups[end].find(rows[end], tick)
+            if (found == UNKNOWN).any():
+                raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end}")
+            positions.append(found)
+    here, there = (_concatenated(positions, tick) for positions in parts.values())
     return here, there
 
 
-def _find_positions(ends: pa.ChunkedArray, ids: pa.Array, edge: TypeTable, end: str) -> Positions:
-    places = pc.index_in(ends, value_set=ids)
-    if places.null_count:
-        raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end}")
-    return np.asarray(places.combine_chunks(), np.int32)
+def _concatenated(parts: list[Numbers], tick: Callable[[], None]) -> Numbers:
+    tick()
+    return np.concatenate([np.empty(0, np.int32), *parts])
 
 
 def _topology_key(ends: EdgeTables) -> tuple[int, ...]:

@@ -31,10 +31,9 @@ VECTOR_PROBES = 48
 
 
 class IndexKind(StrEnum):
-    """The kind of an index: equality and ranges, full text, or vector search."""
+    """The kind of an index: equality and ranges, or vector search."""
 
     BTREE = "btree"
-    TEXT = "text"
     VECTOR = "vector"
 
 
@@ -94,9 +93,6 @@ def build_segment(base: LanceDataset, task: IndexTask) -> Index:
         match task.kind:
             case IndexKind.BTREE:
                 segment = create("BTREE")
-            case IndexKind.TEXT:
-                text = create("INVERTED", with_position=True)
-                segment = replace(base.merge_existing_index_segments([text]), name=task.name)
             case IndexKind.VECTOR:
                 chosen = (f for f in base.get_fragments() if f.fragment_id in task.fragments)
                 partitions = max(1, int(sum(int(f.count_rows()) for f in chosen) ** 0.5))
@@ -125,6 +121,27 @@ def add_index(base: LanceDataset, task: IndexTask, new: Index) -> LanceDataset:
         removed = [_removed(segment, new) for segment in old]
         operation = LanceOperation.CreateIndex([new], removed)
         return stage_operation(base, operation)
+
+
+def drop_text_indexes(base: LanceDataset) -> LanceDataset:
+    """Stage the removal of full-text indexes, which older releases built and no query reads."""
+    with translate_errors("dropping text indexes"):
+        removed = [
+            Index(
+                uuid=str(segment.uuid),
+                name=index.name,
+                fields=list(index.fields),
+                dataset_version=segment.dataset_version_at_last_update,
+                fragment_ids=segment.fragment_ids,
+                index_version=segment.index_version,
+            )
+            for index in base.describe_indices()
+            if index.index_type == "Inverted"
+            for segment in index.segments
+        ]
+        if not removed:
+            return base
+        return stage_operation(base, LanceOperation.CreateIndex([], removed))
 
 
 def uncovered_fragments(base: LanceDataset, name: str) -> list[int]:

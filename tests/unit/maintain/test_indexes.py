@@ -39,5 +39,4 @@ def test_ends_an_edge_type_declares_are_indexed_like_all_ends(tmp_path):
         ("edge:Next", "w", "btree"): 1,
         ("node:D", "id", "btree"): 2,
         ("node:D", "src", "btree"): 2,
-        ("node:D", "src", "text"): 2,
     }

@@ -74,7 +74,6 @@ def test_optimize_leaves_few_fragments_and_complete_indexes(graph):
         ("node:Note", "kind", "btree"): (12, 12),
         ("node:Note", "size", "btree"): (12, 12),
         ("node:Note", "text", "btree"): (12, 12),
-        ("node:Note", "text", "text"): (12, 12),
     }
 
 

@@ -1,8 +1,19 @@
 """Indexes are staged like data, cover what has none yet, and change no answer."""
 
-import pytest
+from dataclasses import replace
 
-from omnigraph.storage.index import uncovered_fragments
+import pytest
+from lance import LanceOperation
+
+from omnigraph.storage.index import (
+    IndexKind,
+    add_index,
+    build_segment,
+    drop_text_indexes,
+    index_task,
+    uncovered_fragments,
+)
+from omnigraph.storage.staged_writes import stage_operation
 from tests.support import staging
 
 
@@ -26,13 +37,29 @@ def test_an_index_is_not_built_twice(base):
     assert uncovered_fragments(made, "id_btree") == []
 
 
+def test_a_text_index_of_an_older_release_is_dropped_alone(base, rows):
+    made = staging.index_column(base, "id")
+    assert drop_text_indexes(made) is made
+    segment = made.create_index_uncommitted(
+        "text", "INVERTED", name="text_text", replace=True, fragment_ids=[0, 1]
+    )
+    segment = replace(made.merge_existing_index_segments([segment]), name="text_text")
+    indexed = stage_operation(made, LanceOperation.CreateIndex([segment], []))
+    assert {index.name for index in indexed.describe_indices()} == {"id_btree", "text_text"}
+    dropped = drop_text_indexes(indexed)
+    assert [index.name for index in dropped.describe_indices()] == ["id_btree"]
+    assert rows(dropped) == rows(base)
+    assert drop_text_indexes(dropped) is dropped
+
+
 def test_an_index_is_extended_to_new_rows(base, table, rows):
     made = staging.index_column(base, "id")
     grown = staging.append(made, table({"f": ("fox", 6)}))
     assert uncovered_fragments(grown, "id_btree") == [2]
     assert grown.to_table(filter="id = 'f'")["text"].to_pylist() == ["fox"]
-    whole = staging.index_column(grown, "id")
-    assert whole is not None
+    task = index_task(grown, "id", IndexKind.BTREE)
+    assert task is not None
+    whole = add_index(grown, task, build_segment(grown, task))
     assert [sorted(s.fragment_ids) for s in whole.describe_indices()[0].segments] == [[0, 1], [2]]
     assert whole.to_table(filter="id IN ('a', 'f')")["id"].to_pylist() == ["a", "f"]
     assert rows(whole) == rows(grown)

@@ -16,7 +16,7 @@ from omnigraph.query.analytics.kernels import OPERATOR
 from omnigraph.query.analytics.network import AnalysisNetwork, AnalysisTypes, read_network
 from omnigraph.query.analytics.options import AnalysisOptions
 from omnigraph.query.engine import Engine, QuerySettings
-from omnigraph.query.limits import QueryLimit
+from omnigraph.query.limits import QueryBudget, QueryLimit, run_apart
 from omnigraph.query.result import Result
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type
@@ -85,12 +85,16 @@ class GraphAnalysis:
         with budget.kept():
             budget.check_bytes(OPERATOR, self.memory)
             budget.check(OPERATOR)
-            network = read_network(
-                engine.store, engine.topologies, self.snapshot, self.types, budget
+            network, values, rounds = run_apart(
+                lambda: self._computed(engine, budget), lambda: budget.check(OPERATOR)
             )
-            values, rounds = self.algorithm.run(network, self.options, budget)
-            budget.check(OPERATOR)
         return NodeValues(self.algorithm, network, values, rounds)
+
+    def _computed(self, engine: Engine, budget: QueryBudget) -> tuple[AnalysisNetwork, Any, int]:
+        network = read_network(engine.store, engine.topologies, self.snapshot, self.types, budget)
+        values, rounds = self.algorithm.run(network, self.options, budget)
+        budget.check(OPERATOR)
+        return network, values, rounds
 
     def _describe(self) -> str:
         """Return what runs, as a plan; the values of options are not shown."""
