@@ -196,7 +196,7 @@ def test_without_the_action_admin_only_indexes_are_shown(browser, library, serve
         visit.open("health")
         page.get_by_label("Token").fill(TOKENS["act-bob"])
         page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).to_contain_text("admin")
+        expect(page.get_by_role("alert")).to_contain_text("Ask the owner of the graph")
         expect(page.get_by_role("region", name="Indexes").get_by_role("table")).to_be_visible()
         expect(page.get_by_role("button", name="Verify")).to_have_count(0)
 
