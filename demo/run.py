@@ -44,6 +44,15 @@ TOO_DEEP = """query register() {
   insert CallsAt { from: "1", to: "XYZ" }
 }"""
 
+STUDIO = """
+To see a graph like this one in the browser, with its branches, proposals and pipeline runs:
+
+  make ui
+  .venv/bin/omnigraph init ./my-harbour --schema samples/harbour/schema.pg
+  .venv/bin/omnigraph load ./my-harbour --data samples/harbour/data.ndjson --mode merge
+  .venv/bin/omnigraph studio ./my-harbour
+"""
+
 
 def main() -> None:
     """Run every step; stop if a step has an unexpected exit code."""
@@ -65,6 +74,7 @@ def main() -> None:
         pipeline(f"{folder}/library")
         serve(f"{folder}/library")
     print("\nEnd of the demo. See README.md for a tour and docs/ for the reference.")
+    print(STUDIO)
 
 
 def data(uri: str) -> None:

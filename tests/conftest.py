@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.support.time_report",
     "tests.support.distribution",
     "tests.support.graph_locations",
+    "tests.support.notebook_kernel",
     "tests.support.small_spark_session",
     "tests.support.spark",
     "tests.support.spark_cluster",

@@ -155,6 +155,22 @@ export class GraphClient {
   act = <T>(number: string, action: string, body: unknown = {}) => this.post<T>(`${proposalPath(number)}/${action}`, body);
   proposalEvents = (query: Values) => this.get<wire.ProposalEvents>('/proposal-events', query);
 
+  pipelineRuns = (limit: number) => this.get<{ runs: wire.PipelineRun[]; more: boolean }>('/pipeline-runs', { limit });
+  pipelineReport = (run: string) => this.get<wire.PipelineReport>(`/pipeline-runs/${encodeURIComponent(run)}`);
+  status = (state: State) => this.get<wire.GraphStatus>('/status', { ...state });
+  indexes = (state: State) => this.get<{ indexes: wire.IndexStatus[] }>('/indexes', { ...state });
+  cleanupEstimate = (query: Values) => this.get<wire.CleanupEstimate>('/cleanup-estimate', query);
+  verify = (deep: boolean) => this.get<wire.Verification>('/verify', { deep });
+
+  /** Return the first rejected rows of a run. */
+  async rejects(run: string, limit: number): Promise<wire.Reject[]> {
+    const answer = await request('GET', `${this.root}/pipeline-runs/${encodeURIComponent(run)}/rejects`, { query: { limit } });
+    const rows: wire.Reject[] = [];
+    for await (const line of lines(answer)) rows.push(JSON.parse(line) as wire.Reject);
+    return rows;
+  }
+  rejectsUrl = (run: string): string => `${this.root}/pipeline-runs/${encodeURIComponent(run)}/rejects`;
+
   /** Yield the entities that differ between two states as the server finds them. */
   async *diff(from: string, to: string, filter: Record<string, unknown> = {}, signal?: AbortSignal): AsyncGenerator<wire.Change> {
     yield* changes(await request('POST', `${this.root}/diff`, { body: { from, to, ...filter }, signal }));

@@ -34,6 +34,8 @@ export function seconds(value: number): string {
   return `${Math.round(value / 60)} min`;
 }
 
+export const percent = (part: number, whole: number): string => (whole === 0 ? '100%' : `${Math.floor((100 * part) / whole)}%`);
+
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [['year', 31_557_600], ['month', 2_629_800], ['day', 86_400], ['hour', 3600], ['minute', 60]];
 

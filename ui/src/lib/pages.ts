@@ -17,4 +17,6 @@ export const pages: Page[] = [
   { path: 'history', title: 'History', key: 'h', load: () => import('../pages/History.svelte') },
   { path: 'compare', title: 'Compare', key: 'c', load: () => import('../pages/Compare.svelte') },
   { path: 'proposals', title: 'Proposals', key: 'p', load: () => import('../pages/Proposals.svelte') },
+  { path: 'pipelines', title: 'Pipelines', key: 'r', load: () => import('../pages/Pipelines.svelte') },
+  { path: 'health', title: 'Health', key: 'e', load: () => import('../pages/Health.svelte') },
 ];

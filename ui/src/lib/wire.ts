@@ -72,3 +72,44 @@ export interface Preview { merge: MergeResult; summary: Record<string, Counts>; 
 export interface ProposalEvent { event: number; proposal: number; seq: number; kind: string; actor_id: string | null; verified: boolean; created_at: number; payload: Record<string, unknown> }
 export interface ProposalEvents { events: ProposalEvent[]; cursor: string; caught_up: boolean }
 export interface Decision { type: string; id: string; take?: 'source' | 'target' | Record<string, 'source' | 'target'>; set?: Properties }
+export interface RunTotals { given: number; accepted: number; rejected: number; bytes: number }
+export interface PipelineRun {
+  id: string; pipeline: string | null; branch: string; merge_into: string | null; mode: string | null;
+  state: 'running' | 'interrupted' | 'finished' | 'failed' | 'aborted'; started_at: number; heartbeat_at: number; graph_commit_id: string;
+  stages: string[]; error: string | null; totals: RunTotals | null; seconds: number | null;
+}
+export interface RunType { given: number; accepted: number; rejected: Record<string, number>; inserted: number; updated: number; deleted: number; bytes: number }
+export interface RunMerge { target: string; outcome: string; commit: Commit | null; conflicts?: Conflict[] | null }
+export interface RunCheck { name: string; status: CheckRun['status']; severity?: string; message?: string; count?: number; [fact: string]: unknown }
+export interface PipelineReport {
+  run: string; pipeline: string; state: string; branch: string; mode: string; base: string | null; actor: string | null; started_at: number; seconds: number;
+  repeated: boolean; totals: RunTotals; stages: { name: string; seconds: number }[]; sources: Record<string, Value>[]; types: Record<string, RunType>;
+  commit: Commit | null; merge: RunMerge | null; checks: RunCheck[]; notes: string[]; rejects: string | null; examples: Reject[];
+  previous: { run: string; started_at: string; given: number; rejected: number; seconds: number; stages: { name: string; seconds: number }[] } | null;
+  error: { code: string; message: string; details?: { total?: number; violations?: Reject[] } } | null; next_steps: { text: string; command: string | null }[];
+}
+export interface Reject {
+  rule: string; message: string; kind?: string; type?: string; id?: string; property?: string; value?: Value; row?: Value;
+  source?: { file: string | null; line?: number; row?: number };
+}
+export interface TypeStatus {
+  type_key: string; rows: number; deleted_rows: number; indexed_rows: number; fragments: number; small_fragments: number; versions: number; files: number; bytes: number;
+  compaction_due: boolean; index_due: boolean;
+}
+export interface Maintainer {
+  running: boolean; last_pass_at?: string | null; host?: string; pid?: number; passes?: number; failures?: number; bytes_removed?: number; last_actions?: string[];
+  last_success_at?: string | null; last_error?: string | null; last_error_at?: string | null;
+}
+export interface GraphStatus {
+  branch: string; graph_commit_id: string; branches: number; tags: number; files: number; bytes: number; types: TypeStatus[];
+  retention: { keep: number | null; older_than: string | null } | null; maintainer: Maintainer;
+}
+export interface IndexStatus { type_key: string; property: string; kind: string; rows: number; covered: number; segments: number; complete: boolean }
+export interface CleanupEstimate {
+  bytes_removed: number; bytes_kept: number; recent_files: number; recent_bytes: number; recent_removable_at: string | null; lineages_removed: number;
+  datasets: { type_key: string; bytes_removed: number; bytes_kept: number; recent_bytes: number; old_versions_removed: number; error: string | null }[];
+}
+export interface Verification {
+  ok: boolean; branches: number; commits: number; versions: number; problems: { where: string; message: string; harmless: boolean }[];
+  files?: number; files_without_checksum?: number; damaged_files?: { type_key: string; file: string; rows: number; next_step: string }[];
+}
