@@ -226,7 +226,12 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field("format", FieldKind.TEXT, "any other format Spark knows by name", example="orc"),
         _field("sql", FieldKind.SQL, "a query over other sources", example="select * from people"),
         _field("path", FieldKind.TEXTS, "with `format`: what to read", example="data/people"),
-        _field("table", FieldKind.TEXT, "with `jdbc`: the table to read", example="public.people"),
+        _field(
+            "table",
+            FieldKind.TEXT,
+            "a table or view of a catalog of the session; with `jdbc`: the table to read",
+            example="lake.crm.people",
+        ),
         _field(
             "query",
             FieldKind.TEXT,
@@ -436,7 +441,7 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
 CHECK_KINDS = ("query", "row_count", "freshness", "accepted_values")
 """Exactly one of them says what a check is."""
 
-SOURCE_KINDS = ("parquet", "csv", "json", "ndjson", "jdbc", "format", "sql")
+SOURCE_KINDS = ("parquet", "csv", "json", "ndjson", "jdbc", "table", "format", "sql")
 """Exactly one of them says what a source is."""
 
 

@@ -36,7 +36,8 @@ from omnigraph.pipeline.config.document import (
 from omnigraph.pipeline.config.fields import SOURCE_KINDS
 from omnigraph.write.inputs.byte_streams import check_encoding
 
-_FILE_KINDS = ("parquet", "csv", "json", "ndjson")
+FILE_KINDS = ("parquet", "csv", "json", "ndjson")
+"""Kinds of sources whose value is paths."""
 LISTING_OPTIONS = (
     "pathGlobFilter",
     "recursiveFileLookup",
@@ -49,7 +50,7 @@ _TEXT_OPTIONS = {
     "json": ("encoding", "charset", *LISTING_OPTIONS),
 }
 _CHARACTERS = ("delimiter", "sep", "quote")
-_COMPANION_FIELDS = {"path": "format", "table": "jdbc", "query": "jdbc"}
+_COMPANION_FIELDS = {"path": "format", "query": "jdbc"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
 
@@ -315,6 +316,8 @@ def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSect
         message = f"`{name}` is not a valid source name: use letters, digits and `_`"
         reader.report(Code.PIPELINE_VALUE, message, name.span)
     kinds = [kind for kind in SOURCE_KINDS if kind in section.values]
+    if "jdbc" in kinds:  # which has a table, too
+        kinds = [kind for kind in kinds if kind != "table"]
     if len(kinds) != 1:
         words = ", ".join(f"`{kind}`" for kind in SOURCE_KINDS)
         code = Code.PIPELINE_CONTRADICTION if kinds else Code.PIPELINE_FIELD_MISSING
@@ -327,9 +330,9 @@ def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSect
     if kind == "jdbc" and ("table" in section.values) == ("query" in section.values):
         message = f"source `{name}`: `jdbc` needs exactly one of `table` and `query`"
         reader.report(Code.PIPELINE_CONTRADICTION, message, name.span)
-    if kind in ("sql", "ndjson"):
+    if kind in ("sql", "ndjson", "table"):
         for word in ("columns", "options"):
-            if word in section.values:
+            if word in section.values and (kind, word) != ("table", "options"):
                 message = f"source `{name}`: `{word}` is not valid with `{kind}`"
                 reader.report(Code.PIPELINE_CONTRADICTION, message, name.span)
     _check_text(reader, name, kind, section)
@@ -341,8 +344,8 @@ def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSect
         given=texts,
         options=_plain(section.get("options")),
         columns=section.get("columns"),
-        paths=texts if kind in _FILE_KINDS else section.get("path") or (),
-        table=section.get("table"),
+        paths=texts if kind in FILE_KINDS else section.get("path") or (),
+        table=section.get("table") if kind == "jdbc" else None,
         query=section.get("query"),
         encoding=section.get("encoding"),
         incremental=_incremental(reader, name, kind, section.get("incremental")),

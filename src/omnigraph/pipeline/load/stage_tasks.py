@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -62,6 +66,31 @@ def stage_sources(spark: SparkSession, job: StagingJob, sources: InputSplits) ->
     for number, result in _on_each(spark, parts, stage):
         results[parts[number].number, number] = result
     return [results[key] for key in sorted(results)], tuple(names)
+
+
+def stage_remote(spark: SparkSession, job: StagingJob, paths: Sequence[str]) -> StagingResults:
+    """Stage graph batches at addresses that only Spark can read, each as a whole."""
+    if not paths:
+        return [], job.files
+    files = (*job.files, *((path, "line") for path in paths))
+    numbers = {path: number for number, path in enumerate(paths, len(job.files))}
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path, content in zip(batch["path"], batch["content"], strict=True):
+                source = io.BytesIO(content.as_py())
+                source.name = path.as_py()
+
+                def read(
+                    intake: RowBuilder, meter: ProgressMeter, source: io.BytesIO = source
+                ) -> None:
+                    read_ndjson(source, intake, meter)
+
+                number = numbers[source.name]
+                yield _result(number, stage_rows(job, read, files[:number], f"remote-{number}"))
+
+    contents = spark.read.format("binaryFile").load(list(paths)).select("path", "content")
+    return [result for _, result in _collected(contents.mapInArrow(run, _RESULT))], files
 
 
 def _with_lines(spark: SparkSession, parts: Sequence[InputSplit]) -> Sequence[InputSplit]:

@@ -143,7 +143,7 @@ def run_key(ready: PreparedPipeline) -> str | None:
     """Return a key that is equal for two runs over the same files; None if that is unknown."""
     pipeline = ready.pipeline
     kinds = {pipeline.sources[source.spec.name.value].kind for source in ready.opened}
-    if kinds & {"jdbc", "format"}:
+    if kinds & {"jdbc", "table", "format"}:
         return None
     made = hashlib.sha256(pipeline_digest(pipeline).encode())
     for name in [*(name for name, _ in ready.sources.files), *ready.batches]:
