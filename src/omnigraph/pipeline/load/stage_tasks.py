@@ -14,14 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.catalog import TypeKind
 from omnigraph.catalog.model import resolve_endpoint_columns
 from omnigraph.errors import NotFound
 from omnigraph.pipeline.load.model import FILE, ROW, TypeFrame
-from omnigraph.pipeline.load.staging import StagingJob, stage_rows
+from omnigraph.pipeline.load.staging import StagingJob, stage_part, stage_rows
+from omnigraph.pipeline.sessions.spark_errors import ignore_lost_session
 from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.pipeline.sources.guards import FAULT_COLUMN
 from omnigraph.pipeline.sources.splits import InputSplit, InputSplits, count_lines, number_lines
@@ -46,6 +47,28 @@ _UNKNOWN_POSITION = 1 << 22
 """Positions from this file number on belong to rows without a known position."""
 _PARTITIONS = 1 << 14
 """The largest number of partitions of one frame."""
+
+
+def start_workers(spark: SparkSession) -> None:
+    """Start the Python workers of this machine in the background, with the imports of staging.
+
+    That takes seconds, in which the driver opens the sources.
+    """
+    context = SparkContext._active_spark_context
+    if context is None or not str(context.master).startswith("local"):
+        return
+    cores = context.defaultParallelism
+
+    def start() -> None:
+        with ignore_lost_session():
+            spark.range(0, cores, 1, cores).mapInArrow(_same_rows, "id long").collect()
+
+    threading.Thread(target=start, name="omnigraph-workers", daemon=True).start()
+
+
+def _same_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return rows unchanged; workers import this module for it."""
+    return batches
 
 
 def stage_sources(spark: SparkSession, job: StagingJob, sources: InputSplits) -> StagingResults:
@@ -130,14 +153,24 @@ def _collected(frame: DataFrame) -> list[tuple[int, dict[str, Any]]]:
 
 
 def stage_inputs(job: StagingJob, inputs: Sequence[TypeFrame]) -> StagingResults:
-    """Stage the rows of frames on workers."""
-    results = []
-    for number, given in enumerate(inputs):
-        shape = find_shape(job, given.table_key)
-        stager = FrameStager(job, shape, tuple(given.frame.columns), given.text, number)
-        results.append(stager.no_rows())
-        staged = given.frame.mapInArrow(stager.run, _RESULT)
-        results += [result for _, result in _collected(staged)]
+    """Stage the rows of frames on workers, of all types in one job."""
+    stagers = [
+        FrameStager(
+            job if given.stable else replace(job, signature=None),
+            find_shape(job, given.table_key),
+            tuple(given.frame.columns),
+            given.text,
+            number,
+        )
+        for number, given in enumerate(inputs)
+    ]
+    results = [stager.no_rows() for stager in stagers]
+    staged = [
+        given.frame.mapInArrow(stager.run, _RESULT)
+        for given, stager in zip(inputs, stagers, strict=True)
+    ]
+    if staged:
+        results += [result for _, result in _collected(reduce(DataFrame.unionAll, staged))]
     return results, job.files
 
 
@@ -181,13 +214,18 @@ class FrameStager:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stage a partition and yield its result."""
-        yield _result(*self.stage(batches))
+        partition, result = self.stage(batches)
+        yield _result(self.number * _PARTITIONS + partition, result)
 
     def stage(self, batches: Iterable[pa.RecordBatch]) -> tuple[int, dict[str, Any]]:
         """Stage a partition; return its number and its result."""
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
         places = _PositionQueue(_UNKNOWN_POSITION + self.number * _PARTITIONS + partition)
+        batches = iter(batches)
+        head = next(batches, None)
+        first = _first_position(head)
+        batches = chain(() if head is None else (head,), batches)
         rows = (places.record(batch).select(self._names) for batch in batches)
         table = InputTable(self._names, rows, self.is_text, positions=places.take)
 

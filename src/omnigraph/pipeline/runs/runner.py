@@ -28,6 +28,8 @@ from omnigraph.pipeline.load.rejects import (
     refuse_unreadable,
     reject_examples,
 )
+from omnigraph.pipeline.load.stage_tasks import start_workers
+from omnigraph.pipeline.runs.openlineage import LineageEvents
 from omnigraph.pipeline.runs.report import (
     MAX_EXAMPLES,
     RunReport,
@@ -213,8 +215,10 @@ def release_run(runs: RunStore, run: PipelineRun) -> Iterator[None]:
 
 def _ready(running: PipelineExecution) -> PreparedPipeline:
     wanted = running.pipeline.spark
+    has_ui = running.progress is not None
     with running.stage("start"):
-        session(wanted.master, memory=wanted.memory, config=wanted.config)
+        spark = session(wanted.master, memory=wanted.memory, config=wanted.config, ui=has_ui)
+        start_workers(spark)
     with running.stage("extract"):
         return prepare_pipeline(
             running.manifest, running.pipeline, full_refresh=running.full_refresh

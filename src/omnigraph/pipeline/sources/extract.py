@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -43,6 +45,7 @@ _OPTIONS = {
     "csv": {"header": "true", "mode": "FAILFAST", "multiLine": "true", "escape": '"'},
     "json": {"mode": "FAILFAST"},
 }
+_FEW_FILES = 32
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -209,7 +212,7 @@ class SourceFrames:
             columns=tuple(frame.columns),
             is_placed=True,
             files=len(names),
-            rows=frame.count(),
+            rows=_footer_rows([unquote(name) for name in names]) or frame.count(),
         )
 
     def _text(self, spec: SourceSpec) -> SourceFrame:
