@@ -84,7 +84,13 @@ def stage_sources(spark: SparkSession, job: StagingJob, sources: InputSplits) ->
     files = sources.files
 
     def stage(number: int, part: InputSplit) -> dict[str, Any]:
-        return stage_rows(job, part.read, files[: part.number], f"file-{number}")
+        name = f"file-{number}"
+        return stage_part(
+            job,
+            name,
+            (part.number, part.start),
+            lambda: stage_rows(job, part.read, files[: part.number], name),
+        )
 
     for number, result in _on_each(spark, parts, stage):
         results[parts[number].number, number] = result
@@ -240,7 +246,18 @@ class FrameStager:
                 )
 
         part = f"frame-{self.number}-{partition}"
-        return partition, stage_rows(self.job, read, self.job.files, part)
+        job = self.job if first is not None else replace(self.job, signature=None)
+        return partition, stage_part(
+            job, part, first, lambda: stage_rows(job, read, job.files, part)
+        )
+
+
+def _first_position(batch: pa.RecordBatch | None) -> tuple[int, int] | None:
+    """Return the file and the number of the first row, if they are known."""
+    if batch is None or not batch.num_rows or not {FILE, ROW} <= set(batch.schema.names):
+        return None
+    file, row = batch[FILE][0].as_py(), batch[ROW][0].as_py()
+    return None if file is None or row is None else (file, row)
 
 
 def _by_target(cells: Mapping[str, Any], shape: RowSchema) -> dict[str, Any]:

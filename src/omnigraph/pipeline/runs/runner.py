@@ -48,6 +48,7 @@ from omnigraph.pipeline.sources.prepare import (
     pipeline_digest,
     prepare_pipeline,
     run_key,
+    split_signature,
 )
 from omnigraph.write.load import parse_load_mode
 from omnigraph.write.progress import Progress, ProgressListener
@@ -354,6 +355,7 @@ def _load(
         run=run,
         check=gate.check if gate.checks else None,
         watermarks=ready.watermarks,
+        signature=split_signature(ready),
     )
     inputs = [mapped.input for mapped in ready.mapped]
     return load_frames(running.manifest, request, inputs, options, ready.spark, ready.batches)

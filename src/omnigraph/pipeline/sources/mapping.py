@@ -426,7 +426,9 @@ class RowMapper:
         frame = self._frame.select(*columns, *kept)
         if keyed:
             frame = _with_ids(frame, keyed)
-        given = TypeFrame(self._spec.table_key, frame, text=is_text)
+        spec = self._source.spec
+        is_read = spec.kind in FILE_KINDS and spec.incremental is None and self._rule is None
+        given = TypeFrame(self._spec.table_key, frame, text=is_text, stable=is_read)
         if self._spec.operation is not None:
             given = self._split(given, self._spec.operation)
         elif self._spec.delete_missing:
