@@ -191,6 +191,13 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         ),
         _field("spark", FieldKind.SECTION, "the Spark session", section="spark"),
         _field(
+            "openlineage",
+            FieldKind.SECTION,
+            "where OpenLineage events of runs are sent",
+            default="nowhere",
+            section="openlineage",
+        ),
+        _field(
             "targets",
             FieldKind.SECTIONS,
             "environments, chosen with `--target NAME`: their members replace those at the top of "
@@ -412,6 +419,28 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
             FieldKind.SCALARS,
             "values of variables that the file declares; `--set` and the environment override them",
             example="{DAY: 2024-01-01}",
+        ),
+    ),
+    "openlineage": (
+        _field(
+            "url",
+            FieldKind.TEXT,
+            "the HTTP API; without a path, `/api/v1/lineage` is added",
+            example="http://marquez:5000",
+        ),
+        _field("api_key", FieldKind.TEXT, "with `url`: sent as bearer token", example="${KEY}"),
+        _field(
+            "file",
+            FieldKind.TEXT,
+            "a local file to which events are appended, one line each",
+            example="./lineage.jsonl",
+        ),
+        _field(
+            "namespace",
+            FieldKind.TEXT,
+            "the namespace of the job",
+            default="`omnigraph`",
+            example="crm",
         ),
     ),
     "spark": (
