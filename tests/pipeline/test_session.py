@@ -48,6 +48,7 @@ def without_java(tmp_path):
 
 def test_running_session_is_returned_and_another_master_refused(spark):
     assert pipeline.session() is spark
+    assert pipeline.spark_ui() is None
     assert pipeline.session(spark.sparkContext.master) is spark
     with pytest.raises(InvalidInput) as caught:
         pipeline.session("local[7]")
@@ -67,12 +68,17 @@ def test_session_without_a_system_java_uses_the_java_of_pip_and_prints_nothing(t
         "archive = class_archive_path(java.find_java())\n"
         "archive.parent.mkdir(parents=True); archive.write_bytes(b'no archive')\n"
     )
-    program = spoilt + STARTS + "print(spark.range(5).count())"
+    shown = STARTS.replace('"512m"', '"512m", ui=True')
+    program = (
+        f"{spoilt}{shown}from urllib.request import urlopen\nprint(spark.range(5).count())\n"
+        "print(pipeline.spark_ui(), urlopen(pipeline.spark_ui() + '/jobs/').status)\n"
+    )
     run = child(program, without_java(tmp_path))
     out, err = run.communicate(timeout=LONG)
     assert run.returncode == 0, err
-    pid, count = out.split()
-    assert (count, err) == ("5", "")
+    pid, count, page, status = out.split()
+    assert (count, err, status) == ("5", "", "200")
+    assert page.startswith("http://127.0.0.1:")  # no other machine sees it
     assert is_gone(pid)
 
 

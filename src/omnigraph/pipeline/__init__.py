@@ -31,6 +31,7 @@ _HOMES = {
     "run_pipeline": "omnigraph.pipeline.runs.runner",
     "PipelineExecution": "omnigraph.pipeline.runs.runner",
     "running_tasks": "omnigraph.pipeline.sessions.task_progress",
+    "spark_ui": "omnigraph.pipeline.sessions.task_progress",
     "session": "omnigraph.pipeline.sessions.session",
     "store_values": "omnigraph.pipeline.analytics.run",
     "SparkUnavailable": "omnigraph.pipeline.errors",

@@ -149,7 +149,7 @@ def plan(given: dict[str, Any], selection: dict[str, Any], count: bool, full_ref
     """Show what a run would read, create and change. Writes nothing."""
     graph, source = _addressed(**given)
     variables = read_variables(given["pairs"])
-    with show_progress("planning", spark.running_tasks):
+    with show_progress("planning", spark.running_tasks, link=spark.spark_ui):
         pipeline_plan = graph.pipeline.plan(
             source,
             variables,
@@ -294,7 +294,7 @@ def _addressed(
 
 def _interruptible(work: Callable[[Any], RunReport], log_format: str) -> RunReport:
     try:
-        with show_progress("pipeline", spark.running_tasks, log_format) as progress:
+        with show_progress("pipeline", spark.running_tasks, log_format, spark.spark_ui) as progress:
             return work(progress)
     except PipelineInterrupted as error:
         click.echo(_interruption(error), err=True)
