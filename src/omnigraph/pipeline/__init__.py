@@ -40,6 +40,7 @@ _HOMES = {
     "value_frame": "omnigraph.pipeline.analytics.run",
     "verify_on_spark": "omnigraph.pipeline.maintenance.verify",
     "warm_up": "omnigraph.pipeline.sessions.warmup",
+    "warm_up_in_background": "omnigraph.pipeline.sessions.warmup",
     "write": "omnigraph.pipeline.connector.frames",
 }
 

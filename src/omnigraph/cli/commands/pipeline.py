@@ -11,7 +11,7 @@ import click
 
 import omnigraph.pipeline as spark
 from omnigraph.cli.commands.pipeline_init import init
-from omnigraph.cli.commands.pipeline_warmup import warmup
+from omnigraph.cli.commands.pipeline_warmup import prepare_faster_starts, warmup
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.exit_codes import ExitCode, exits_by_cause, run_exit_code
 from omnigraph.cli.files import open_catalog, replaced_file
@@ -199,6 +199,7 @@ def run(
         log_format,
     )
     _show(report, html)
+    prepare_faster_starts()
     sys.exit(run_exit_code(report))
 
 
