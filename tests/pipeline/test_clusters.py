@@ -13,6 +13,7 @@ import omnigraph.graph as og
 from tests.support.embedding_service import embedding_service, openai_answer
 from tests.support.frames import exported
 from tests.support.program import ROOT
+from tests.support.spark_surfaces import WAYS
 
 LIBRARY = ROOT / "samples" / "library"
 
@@ -78,7 +79,8 @@ edge Tows: Ship -> Ship
 """
 
 SOAK = bool(os.environ.get("SOAK_SECONDS"))
-HARMS = ["executor", "embedder", *(["worker", "slow"] if SOAK else [])]
+HARMS = ["executor", "embedder", *(["worker", "slow"] if SOAK else []), "machine"]
+"""The last one takes a worker of the cluster with its executor; the other one is left."""
 KINDS = ["spark_remote", *(["spark_master"] if SOAK else [])]
 """The standalone cluster has the test with harms, too; `make soak` has the time for both."""
 PEOPLE = """
@@ -110,6 +112,10 @@ def worker(pid):
 
 def executor(pid):  # a worker is the child of a daemon of Python, and that of an executor
     return parent(parent(pid))
+
+def machine(pid):  # executors are children of a worker of the cluster, which dies first
+    os.kill(parent(executor(pid)), signal.SIGKILL)
+    return executor(pid)
 
 def first(marker):  # once, whatever becomes of it
     if TaskContext.get().partitionId():
@@ -154,7 +160,8 @@ config = {
     "spark.speculation.minTaskRuntime": "100ms",
 }
 with pipeline.session(master, memory="512m", config=config) as spark:
-    harms = {"worker": killing(worker), "executor": killing(executor), "slow": slow}
+    harms = {name.__name__: killing(name) for name in (worker, executor, machine)}
+    harms["slow"] = slow
     for name in wanted:
         graph = og.open(uri, embedding=Deadly(name == "embedder"))
         rows = [(f"{name}-{n}", 400 if n % 7 == 3 else n, None) for n in range(20)]
@@ -183,6 +190,18 @@ def test_cluster_that_loses_workers_or_repeats_tasks_loads_once(spark_master, tm
         lines = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
         assert sorted(line["id"] for line in lines) == sorted(f"{name}-{n}" for n in (3, 10, 17))
     assert graph.verify().ok
+
+
+VERDICTS = ["a unique value stays with its entity", "an edge needs both its nodes"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_way_has_the_verdict_of_one_process_on_a_cluster(request, tmp_path, kind):
+    command = [sys.executable, "-m", "tests.pipeline.ways"]
+    command += [request.getfixturevalue(kind), str(tmp_path), *VERDICTS]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=LONG, cwd=ROOT)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.splitlines() == [f"{way}: {name}" for name in VERDICTS for way in WAYS]
 
 
 @pytest.mark.parametrize("kind", KINDS)
