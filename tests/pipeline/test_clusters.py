@@ -79,8 +79,7 @@ edge Tows: Ship -> Ship
 """
 
 SOAK = bool(os.environ.get("SOAK_SECONDS"))
-HARMS = ["executor", "embedder", *(["worker", "slow"] if SOAK else []), "machine"]
-"""The last one takes a worker of the cluster with its executor; the other one is left."""
+HARMS = ["executor", "embedder", *(["worker", "slow"] if SOAK else [])]
 KINDS = ["spark_remote", *(["spark_master"] if SOAK else [])]
 """The standalone cluster has the test with harms, too; `make soak` has the time for both."""
 PEOPLE = """
@@ -112,10 +111,6 @@ def worker(pid):
 
 def executor(pid):  # a worker is the child of a daemon of Python, and that of an executor
     return parent(parent(pid))
-
-def machine(pid):  # executors are children of a worker of the cluster, which dies first
-    os.kill(parent(executor(pid)), signal.SIGKILL)
-    return executor(pid)
 
 def first(marker):  # once, whatever becomes of it
     if TaskContext.get().partitionId():
@@ -160,8 +155,7 @@ config = {
     "spark.speculation.minTaskRuntime": "100ms",
 }
 with pipeline.session(master, memory="512m", config=config) as spark:
-    harms = {name.__name__: killing(name) for name in (worker, executor, machine)}
-    harms["slow"] = slow
+    harms = {"worker": killing(worker), "executor": killing(executor), "slow": slow}
     for name in wanted:
         graph = og.open(uri, embedding=Deadly(name == "embedder"))
         rows = [(f"{name}-{n}", 400 if n % 7 == 3 else n, None) for n in range(20)]
