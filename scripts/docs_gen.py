@@ -140,6 +140,7 @@ def limits() -> str:
 _TITLES = {
     "pipeline": "At the top",
     "source": "A source, below `sources`",
+    "incremental": "`incremental` of a source",
     "node": "A node type, below `nodes`",
     "edge": "An edge type, below `edges`, also has",
     "dedupe": "`dedupe`",
@@ -148,6 +149,7 @@ _TITLES = {
     "check": "A check, below `checks`",
     "target": "A target, below `targets`",
     "spark": "`spark`",
+    "openlineage": "`openlineage`",
 }
 
 

@@ -94,6 +94,13 @@ def test_line_on_a_terminal_is_updated_and_removed():
     assert re.fullmatch(f"({clear}{line}){{2,}}{clear}done\r\n", screen), screen
 
 
+def test_the_link_to_a_page_is_printed_once_above_the_line():
+    linked = SHOWN.replace('"3 of 8 tasks")', '"3 of 8 tasks", link=lambda: "http://localhost:1")')
+    screen = on_terminal([sys.executable, "-c", linked])
+    assert screen.count("loading: http://localhost:1 shows the jobs\r\n") == 1
+    assert screen.endswith("done\r\n")
+
+
 def test_progress_as_lines_of_json_has_stages_rows_tasks_and_the_end(tmp_path):
     program = SHOWN.replace('"3 of 8 tasks")', '"3 of 8 tasks", "json")').replace("2.5", "0.1")
     program = program.replace("time.sleep", 'progress(Progress("publish", 5, 0)); time.sleep')
@@ -105,5 +112,11 @@ def test_progress_as_lines_of_json_has_stages_rows_tasks_and_the_end(tmp_path):
         ("finished", "publish", 5, "3 of 8 tasks"),
     ]
     assert all(set(e) == {"time", "command", *e} and e["command"] == "loading" for e in lines)
+    assert {e["link"] for e in lines} == {None}
+    linked = program.replace('"json")', '"json", lambda: "http://localhost:1")')
+    lines = [
+        json.loads(line) for line in on_terminal([sys.executable, "-c", linked]).splitlines()[:-1]
+    ]
+    assert {e["link"] for e in lines} == {"http://localhost:1"}
     failing = program.replace("time.sleep(0.1)", "raise ValueError")
     assert '"event": "failed"' in on_terminal([sys.executable, "-c", failing])

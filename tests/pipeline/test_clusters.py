@@ -13,6 +13,7 @@ import omnigraph.graph as og
 from tests.support.embedding_service import embedding_service, openai_answer
 from tests.support.frames import exported
 from tests.support.program import ROOT
+from tests.support.spark_surfaces import WAYS
 
 LIBRARY = ROOT / "samples" / "library"
 
@@ -183,6 +184,18 @@ def test_cluster_that_loses_workers_or_repeats_tasks_loads_once(spark_master, tm
         lines = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
         assert sorted(line["id"] for line in lines) == sorted(f"{name}-{n}" for n in (3, 10, 17))
     assert graph.verify().ok
+
+
+VERDICTS = ["a unique value stays with its entity", "an edge needs both its nodes"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_way_has_the_verdict_of_one_process_on_a_cluster(request, tmp_path, kind):
+    command = [sys.executable, "-m", "tests.pipeline.ways"]
+    command += [request.getfixturevalue(kind), str(tmp_path), *VERDICTS]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=LONG, cwd=ROOT)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.splitlines() == [f"{way}: {name}" for name in VERDICTS for way in WAYS]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,7 +12,7 @@ import pytest
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.pipeline.errors import RunStopped
 from omnigraph.pipeline.runs.run import RunState
-from omnigraph.storage.layout import IDS, POSITIONS, VECTORS
+from omnigraph.storage.layout import IDS, POSITIONS, STAGED, VECTORS
 from tests.support.changes import read_state
 from tests.support.processes import LONG
 from tests.support.spark_kills import (
@@ -31,7 +31,7 @@ ALL = list(STEPS)
 SOME = ["staging", "prepared", "published"]
 """Rows are staged again, validated rows are published, a published run is completed."""
 PUBLISHED = ALL[ALL.index("published") :]
-SCRATCH = (POSITIONS, IDS, VECTORS)
+SCRATCH = (POSITIONS, IDS, VECTORS, STAGED)
 BEGUN = ALL[ALL.index("begun") :]
 PIPELINES = ALL if SOAK else SOME
 LOADS = ["staging", "staged", "prepared", "published"] if SOAK else ["staged"]

@@ -15,12 +15,17 @@ from omnigraph.commit.recovery import recover
 from omnigraph.errors import ExpectedVersionMismatch
 from omnigraph.pipeline.errors import RunStopped
 from omnigraph.pipeline.load import stage_tasks
+from omnigraph.pipeline.load.model import TypeFrame
+from omnigraph.pipeline.load.stage_tasks import stage_inputs
+from omnigraph.pipeline.load.staged_load import merge_results
+from omnigraph.pipeline.load.staging import StagingJob
 from omnigraph.pipeline.runs import run_lease
 from omnigraph.pipeline.runs.recovery import abort_run
 from omnigraph.pipeline.runs.run import RunState, RunStore
 from omnigraph.pipeline.runs.run_lease import RunLease
+from omnigraph.write.load import WriteMode, find_start_snapshot
 from tests.support.changes import read_state
-from tests.support.spark_loads import KNOWS, PEOPLE, SCHEMA, begin, knows, load, people
+from tests.support.spark_loads import FILES, KNOWS, PEOPLE, SCHEMA, begin, knows, load, people
 
 
 @pytest.fixture
@@ -203,3 +208,20 @@ def test_a_load_that_is_aborted_elsewhere_stops_amid_its_job(spark, graph, monke
     assert rows_files(graph) == before
     assert not IntentLog(graph._manifest.objects).list()
     assert names(graph) == ([], [])
+
+
+def test_all_types_are_staged_in_one_job(spark, tmp_path):
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    inputs = [people(spark), TypeFrame("node:Town", spark.sql("select 'x' as name")), knows(spark)]
+    source = find_start_snapshot(graph._manifest, "main", None)[0]
+    run = begin(graph)
+    job = StagingJob(
+        graph._manifest.location, source, WriteMode.MERGE, partial=False, folder=run.folder
+    )
+    spark.sparkContext.setJobGroup("staging", "staging")
+    results, _ = stage_inputs(job, inputs)
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("staging")
+    assert len(jobs) == 1
+    staged = merge_results(results, FILES)
+    rows = {key: (type_.given, type_.rows) for key, type_ in staged.types.items()}
+    assert rows == {"node:Person": (20, 20), "node:Town": (1, 1), "edge:Knows": (19, 19)}

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from functools import cache
 
 import pytest
 
@@ -10,11 +9,11 @@ import omnigraph.graph as og
 from omnigraph.pipeline.sources import splits
 from omnigraph.write.violations import ValidationFailed
 from tests.behaviour.change_cases import CASES
-from tests.behaviour.test_changes import Hashed, populate, without_new_ids
+from tests.behaviour.test_changes import Hashed, without_new_ids
+from tests.pipeline.ways import WAYS, compare_way, make_templates
 from tests.support.changes import read_state, said
 from tests.support.embedding import MOCK
-from tests.support.spark_surfaces import WAYS, LoadedRows, violations
-from tests.support.surfaces import Inexpressible, columns_of, record
+from tests.support.surfaces import record
 
 pytestmark = pytest.mark.usefixtures("default_settings")
 EVERY = [case.name for case in CASES if "ndjson" in case.on]
@@ -34,16 +33,7 @@ BY_NAME = {case.name: case for case in CASES}
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
-    """Return a function that makes graphs of a schema and first entities once, on disk."""
-    folder = tmp_path_factory.mktemp("templates")
-
-    @cache
-    def make(schema, before):
-        path = folder / str(make.cache_info().currsize)
-        populate(og.init(path, schema, embedding=MOCK), before)
-        return path
-
-    return make
+    return make_templates(tmp_path_factory.mktemp("templates"))
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -80,32 +70,4 @@ def test_frames_have_the_verdict_of_one_process_on_every_way(spark, template, tm
     case = BY_NAME[name]
     if way == "df.write" and "@embed" in case.schema:
         return  # the provider of a graph is that of its process, and Spark commits in another one
-    graphs = {}
-    for engine in ("local", "spark"):
-        shutil.copytree(template(case.schema, Hashed(case.before)), tmp_path / engine)
-        graphs[engine] = og.open(tmp_path / engine, embedding=MOCK)
-    catalog, [type_name] = graphs["local"].snapshot().catalog, {step.type for step in case.steps}
-    try:
-        table = columns_of(catalog, type_name, case.steps, partial=case.partial)
-    except Inexpressible:
-        return
-    how = (case.mode, case.partial, type_name in catalog.edges)
-    rows = LoadedRows(spark, tmp_path / "rows", type_name, *how)
-    rows.write(table)
-    found, expected = None, []
-    try:
-        graphs["local"].load({type_name: rows.table()}, mode=case.mode, partial=case.partial)
-    except ValidationFailed as error:
-        expected = sorted(violation.message for violation in error.violations)
-    try:
-        found = violations(way, rows, graphs["spark"])
-    except Inexpressible:
-        return
-    if isinstance(found, str):
-        assert expected
-        assert [part for part in ("ValidationFailed", *expected) if part not in found] == []
-    else:
-        assert found == expected
-    states = {engine: without_new_ids(read_state(graph)) for engine, graph in graphs.items()}
-    assert states["spark"] == states["local"]
-    assert graphs["spark"].verify().ok
+    compare_way(spark, case, way, tmp_path, template)

@@ -12,6 +12,7 @@ from omnigraph.pipeline.config.resolve import check_types
 from omnigraph.pipeline.config.spec import PipelineError, read_pipeline
 from omnigraph.pipeline.load.model import FILE, ROW
 from omnigraph.pipeline.runs.planning import plan_pipeline
+from omnigraph.pipeline.sources import analysis
 from omnigraph.pipeline.sources.guards import FAULT_COLUMN
 from omnigraph.pipeline.sources.prepare import prepare_pipeline, run_key
 
@@ -183,6 +184,66 @@ nodes:
     assert run_key(found) is None
 
 
+def test_tables_of_a_catalog_are_read_by_their_names(ready, tmp_path, spark):
+    address = f"jdbc:derby:{tmp_path}/lake;create=true"
+    spark.createDataFrame([(1, "a"), (2, "b")], "imo long, name string").write.jdbc(
+        address, "ships"
+    )
+    catalog = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
+    driver = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
+    for name, value in (("", catalog), (".url", address), (".driver", driver)):
+        spark.conf.set(f"spark.sql.catalog.lake{name}", value)
+    found = ready("""
+sources:
+  ships: {table: lake.APP.SHIPS}
+  notes: {sql: "select cast(imo as string) as text, concat('n', imo) as id from ships"}
+nodes:
+  Ship: {source: ships, where: imo > 1}
+  Note: {source: notes}
+""")
+    assert rows(found, 0, "imo", "name") == [(2, "b")]
+    assert rows(found, 1, "id", "text") == [("n1", "1"), ("n2", "2")]
+    assert run_key(found) is None
+    with pytest.raises(PipelineError) as refused:
+        ready("sources: {s: {table: lake.APP.boats}}\nnodes: {Ship: {source: s}}\n")
+    [(code, location, message)] = problems(refused)
+    assert (code, location) == ("Y401", "pipeline.yaml:2:22")
+    assert "boats" in message
+
+
+def test_rows_that_where_excludes_are_not_rejected(ready, tmp_path, spark):
+    (tmp_path / "s.csv").write_text("imo,name,n\n1,a,7\nx,b,\n3,c,-\n4,d,z\n")
+    text = """
+sources: {s: {csv: s.csv}}
+nodes:
+  Ship:
+    source: s
+    where: cast(n as int) > 0 or n is null
+    properties: {imo: cast(imo as int), name: name}
+"""
+    found = ready(text)
+    assert rows(found, 0, "imo", "name") == [(1, "a"), (None, "b"), (None, "c"), (None, "d")]
+    kept = [row["name"] for row in found.mapped[0].input.frame.collect() if row[FAULT_COLUMN]]
+    assert kept == ["b", "c", "d"]  # of these, `where` fails for two
+    found = ready(text.replace("cast(n as int) > 0 or n is null", "n = '7'"))
+    assert rows(found, 0, "imo", FAULT_COLUMN) == [(1, None)]
+
+
+def test_where_prunes_partitions_and_row_groups(ready, tmp_path, spark, capsys):
+    frame = spark.sql("select id as imo, concat('s', id) as name, id % 3 as day from range(9)")
+    frame.write.partitionBy("day").parquet(str(tmp_path / "ships"))
+    found = ready("""
+sources: {s: {parquet: ships}}
+nodes: {Ship: {source: s, where: day = 2 and imo > 3, properties: {imo: imo, name: upper(name)}}}
+""")
+    assert rows(found, 0, "imo", "name") == [(5, "S5"), (8, "S8")]
+    capsys.readouterr()
+    found.mapped[0].input.frame.explain()
+    plan = capsys.readouterr().out
+    assert "(day#" in plan.partition("PartitionFilters: [")[2].partition("]")[0]
+    assert "GreaterThan(imo,3)" in plan.partition("PushedFilters: [")[2].partition("]")[0]
+
+
 def test_endpoints_are_ids_or_made_from_keys(ready, tmp_path, graph):
     graph.insert("Berth", [{"port": "AAR", "number": 3}])
     [berth] = [json.loads(line)["data"] for line in graph.export(types=["Berth"])]
@@ -232,6 +293,39 @@ edges:
     }
     hints = {d.location.rpartition(":")[0][-2:]: d.hint for d in refused.value.diagnostics}
     assert hints["10"] == "did you mean `name`?"
+
+
+def test_hundreds_of_expressions_are_analysed_together(ready, tmp_path, monkeypatch, spark):
+    analysed, analyse = [], analysis._analyse
+
+    def spy(frame, texts):
+        analysed.append(len(texts))
+        return analyse(frame, texts)
+
+    monkeypatch.setattr(analysis, "_analyse", spy)
+    (tmp_path / "s.csv").write_text("a\n7\n")
+    names = [f"p{number}" for number in range(500)]
+    wide = og.init(tmp_path / "wide", "node W { " + " ".join(f"{n}: I64?" for n in names) + " }")
+    lines = "".join(f"      {name}: cast(a as int) + {n}\n" for n, name in enumerate(names))
+    text = "version: 1\nsources: {s: {csv: s.csv}}\nnodes:\n  W:\n    source: s\n"
+    path = tmp_path / "wide.yaml"
+    path.write_text(f"{text}    properties:\n{lines}")
+    found = prepare_pipeline(wide._manifest, read_pipeline(path))
+    [row] = found.mapped[0].input.frame.collect()
+    found.sources.close()
+    assert [row[name] for name in names] == [7 + number for number in range(500)]
+    assert analysed == [500, 500]  # the expressions, and whether each fails for a row
+
+    analysed.clear()
+    mistakes = lines.replace("cast(a as int) + 77\n", "b\n").replace("+ 400\n", "+ 'x' 1\n")
+    path.write_text(f"{text}    properties:\n{mistakes}")
+    with pytest.raises(PipelineError) as refused:
+        prepare_pipeline(wide._manifest, read_pipeline(path))
+    assert [location for _, location, _ in problems(refused)] == [
+        "wide.yaml:84:12",
+        "wide.yaml:407:13",
+    ]
+    assert len(analysed) < 50  # some halves, not each expression
 
 
 def test_rows_that_are_no_rows_are_counted_and_refused(ready, tmp_path, graph):

@@ -1,10 +1,10 @@
 """Spark sessions: they start where there is no Java, are quiet, and never outlive their process."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,7 @@ def without_java(tmp_path):
 
 def test_running_session_is_returned_and_another_master_refused(spark):
     assert pipeline.session() is spark
+    assert pipeline.spark_ui() is None
     assert pipeline.session(spark.sparkContext.master) is spark
     with pytest.raises(InvalidInput) as caught:
         pipeline.session("local[7]")
@@ -67,12 +68,17 @@ def test_session_without_a_system_java_uses_the_java_of_pip_and_prints_nothing(t
         "archive = class_archive_path(java.find_java())\n"
         "archive.parent.mkdir(parents=True); archive.write_bytes(b'no archive')\n"
     )
-    program = spoilt + STARTS + "print(spark.range(5).count())"
+    shown = STARTS.replace('"512m"', '"512m", ui=True')
+    program = (
+        f"{spoilt}{shown}from urllib.request import urlopen\nprint(spark.range(5).count())\n"
+        "print(pipeline.spark_ui(), urlopen(pipeline.spark_ui() + '/jobs/').status)\n"
+    )
     run = child(program, without_java(tmp_path))
     out, err = run.communicate(timeout=LONG)
     assert run.returncode == 0, err
-    pid, count = out.split()
-    assert (count, err) == ("5", "")
+    pid, count, page, status = out.split()
+    assert (count, err, status) == ("5", "", "200")
+    assert page.startswith("http://127.0.0.1:")  # no other machine sees it
     assert is_gone(pid)
 
 
@@ -144,13 +150,17 @@ def test_warming_up_beside_a_session_is_refused(spark):
 @pytest.mark.skipif(not os.environ.get("SOAK_SECONDS"), reason="only a soak has the time")
 def test_warming_up_makes_an_archive_that_the_next_session_uses(tmp_path):
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "omnigraph.cli", "pipeline", "warmup", "--json"]
-    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=4 * LONG)
-    assert run.returncode == 0, run.stderr
-    report = json.loads(run.stdout)
-    archive = Path(report["archive"])
-    assert archive.parent == tmp_path / "omnigraph" / "spark"
-    assert report["bytes"] > archive.stat().st_size > 0
+    begins = "for _ in range(2):\n    print(pipeline.warm_up_in_background())\n"
+    first = child(STARTS + begins, env)
+    out, err = first.communicate(timeout=LONG)
+    assert first.returncode == 0, err
+    archive, again = out.splitlines()[1:]
+    assert (Path(archive).parent, again) == (tmp_path / "omnigraph" / "spark", "None")
+    deadline = time.monotonic() + 4 * LONG
+    while not Path(archive).exists():
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    assert Path(archive).stat().st_size > 0
     uses = (
         "maps = open(f'/proc/{spark_session._machine.process.pid}/maps').read()\n"
         f"print({str(archive)!r} in maps, spark.range(7).count())"

@@ -1,10 +1,15 @@
 """A corpus of nasty CSV and JSON files gives equal entities and equal verdicts on both loaders."""
 
+import gzip
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.pipeline.config.spec import PipelineError
+from omnigraph.pipeline.sources import text_files
 from omnigraph.write.violations import ValidationFailed
 from tests.support.changes import read_state
 
@@ -64,7 +69,9 @@ def write(tmp_path, files, lines, more=""):
     return {"Person": [tmp_path / name for name in files]}, tmp_path / "p.yaml"
 
 
-def test_nasty_files_give_equal_entities(spark, tmp_path):
+@pytest.mark.parametrize("small", [text_files.SMALL_BYTES, 0])
+def test_nasty_files_give_equal_entities(spark, tmp_path, monkeypatch, small):
+    monkeypatch.setattr(text_files, "SMALL_BYTES", small)
     data, pipeline = write(tmp_path, GOOD_CSV, GOOD_JSON)
     text = pipeline.read_text() + "  Town: {source: towns}\n"
     towns = "  towns: {csv: towns.csv, encoding: latin-1, options: {delimiter: ;}}\nnodes:"
@@ -186,3 +193,50 @@ def test_sources_without_one_good_row_are_reported_in_full(spark, tmp_path):
         (1, "invalid JSON: Expecting property name enclosed in double quotes at column 2"),
         (2, "expected an object, got array"),
     ]
+
+
+MOUNTED = """version: 1
+sources:
+  people: {csv: "viewfs://lake/in/*.csv"}
+  items: {json: viewfs://lake/in/items.jsonl}
+  towns: {ndjson: "viewfs://lake/in/batch*"}
+  more: {parquet: viewfs://lake/in/more}
+nodes:
+  Person: {source: people}
+  Item: {source: items}
+edges: {Knows: {source: more}}
+on_violation: reject
+"""
+
+
+def test_files_of_every_kind_are_read_through_an_address(spark, tmp_path):
+    spark.conf.set("fs.viewfs.mounttable.lake.link./in", (tmp_path / "in").as_uri())
+    (tmp_path / "in").mkdir()
+    write(tmp_path / "in", {"people.csv": b"name,age\nada,1\nbo,x\n"}, '{"code": "i1"}\n[]\n')
+    towns = [json.dumps({"type": "Town", "data": {"name": name}}) for name in ("Ely", "Ayr")]
+    (tmp_path / "in" / "batch1.ndjson").write_text(towns[0] + "\n")
+    (tmp_path / "in" / "batch2.ndjson.gz").write_bytes(
+        gzip.compress(f'{{"type": "Town", "data": {{}}}}\n{towns[1]}\n'.encode())
+    )
+    pq.write_table(pa.table({"from": ["ada"], "to": ["ada"]}), tmp_path / "in" / "more")
+    (tmp_path / "p.yaml").write_text(MOUNTED)
+    graph = og.init(tmp_path / "g", f"{SCHEMA}\nedge Knows: Person -> Person")
+    report = graph.pipeline.run(tmp_path / "p.yaml")
+    state = read_state(graph)
+    found = {key: sorted(state[key]) for key in ("Person", "Item", "Town")}
+    assert found == {"Person": ["ada"], "Item": ["i1"], "Town": ["Ayr", "Ely"]}
+    assert [(e["src"], e["dst"]) for e in state["Knows"].values()] == [("ada", "ada")]
+    places = {
+        (e["rule"], source["file"], source.get("row", source.get("line")))
+        for e in report.examples
+        for source in [e["source"]]
+    }
+    assert places == {
+        ("value", "viewfs://lake/in/people.csv", 2),
+        ("syntax", "viewfs://lake/in/items.jsonl", 2),
+        ("required", "viewfs://lake/in/batch2.ndjson.gz", 1),
+    }
+
+    (tmp_path / "p.yaml").write_text(MOUNTED.replace("batch*", "none*"))
+    with pytest.raises(PipelineError, match="none"):
+        graph.pipeline.plan(tmp_path / "p.yaml")

@@ -26,6 +26,7 @@ def use_short_lived_jvms() -> None:
     """Set JAVA_HOME for this process and all that it starts."""
     _write_launcher(HOME / "bin" / "java")
     os.environ["JAVA_HOME"] = str(HOME)
+    os.environ["OMNIGRAPH_SPARK_ARCHIVE"] = "0"
 
 
 def _write_launcher(launcher: Path) -> None:

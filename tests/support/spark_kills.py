@@ -98,7 +98,9 @@ def made(folder: Path) -> og.Graph:
 
 
 def killed(folder: Path, places: Sequence[str]) -> None:
-    """Have a driver die; `places` are `pipeline STEP` and `load STEP`, each a folder below.
+    """Have a driver die; `places` are `pipeline… STEP` and `load STEP`, each a folder below.
+
+    A `choice.json` in the folder of a pipeline has its target and selection.
 
     See to it that its Java ends, too.
     """
@@ -147,7 +149,9 @@ def _standing(real: Callable[..., Any], step: str, there: threading.Semaphore) -
 def _work(folder: Path) -> None:
     graph = opened(folder / "graph")
     if folder.name.startswith("pipeline"):
-        graph.pipeline.run(folder / "p.yaml")
+        choice = folder / "choice.json"
+        options = json.loads(choice.read_text()) if choice.exists() else {}
+        graph.pipeline.run(folder / "p.yaml", **options)
     else:
         graph.load({"Person": folder / "more.csv"}, engine="spark")
     raise AssertionError("the driver was not killed")

@@ -65,17 +65,21 @@ def log_format_option(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def show_progress(
-    what: str, details: ProgressDetails | None = None, log_format: str = TEXT_LOG
+    what: str,
+    details: ProgressDetails | None = None,
+    log_format: str = TEXT_LOG,
+    link: ProgressDetails | None = None,
 ) -> Iterator[Callable[[ProgressReport], None] | None]:
     """Show what a command does while the block lasts; yield a listener for what it reports.
 
     On a terminal a line on standard error is updated twice a second and removed at the end.
     Elsewhere a line is printed every few seconds, unless the command prints JSON. With `--quiet`
     nothing is shown, and the listener is None. `details` returns what no listener reports.
+    `link` returns the address of a page that shows more, once there is one.
     With the log format `json`, each stage and interval is a line of JSON, also with `--json`.
     """
     if log_format == JSON_LOG:
-        with _json_progress(what, details) as listener:
+        with _json_progress(what, details, link) as listener:
             yield listener
         return
     is_terminal = sys.stderr.isatty()
@@ -89,9 +93,14 @@ def show_progress(
     ended = threading.Event()
 
     def show() -> None:
-        wait = first
+        wait, page = first, None
         while not ended.wait(wait):
             wait = every
+            if page is None and link is not None:
+                page = link()
+                if page is not None:
+                    line.clear()
+                    click.echo(f"{what}: {page} shows the jobs", err=True)
             line.draw() if is_terminal else click.echo(line.text(), err=True)
 
     thread = threading.Thread(target=show, name="progress", daemon=True)
@@ -106,10 +115,10 @@ def show_progress(
 
 @contextmanager
 def _json_progress(
-    what: str, details: ProgressDetails | None
+    what: str, details: ProgressDetails | None, link: ProgressDetails | None
 ) -> Iterator[Callable[[ProgressReport], None]]:
     """Print a line when a stage begins, every few seconds, and at the end."""
-    lines = _JsonLines(what, details)
+    lines = _JsonLines(what, details, link)
     ended, every = threading.Event(), _line_seconds()
 
     def show() -> None:
@@ -133,10 +142,13 @@ def _json_progress(
 
 
 class _JsonLines:
-    """Progress as lines of JSON: the command, its stage, rows, tasks and seconds."""
+    """Progress as lines of JSON: the command, its stage, rows, tasks, link and seconds."""
 
-    def __init__(self, what: str, details: ProgressDetails | None) -> None:
+    def __init__(
+        self, what: str, details: ProgressDetails | None, link: ProgressDetails | None
+    ) -> None:
         self._what = what
+        self._link = link
         self._details = details
         self._last: ProgressReport | None = None
         self._began = time.monotonic()
@@ -156,6 +168,7 @@ class _JsonLines:
             "stage": None if last is None else last.phase,
             "rows": 0 if last is None else last.rows,
             "tasks": None if self._details is None or event == "failed" else self._details(),
+            "link": None if self._link is None or event == "failed" else self._link(),
             "seconds": round(time.monotonic() - self._began, 3),
         }
         click.echo(json.dumps(line), err=True)

@@ -43,6 +43,7 @@ from omnigraph.storage.layout import (
     PROPOSALS,
     REMOVED,
     SCRATCH,
+    STAGED,
     VECTORS,
     checksum_file,
     lineage_path,
@@ -412,7 +413,7 @@ def _sweep_lineages(manifest: Manifest, before: datetime, lease: CleanupLease | 
 
 def _sweep_pipeline_runs(manifest: Manifest, before: datetime) -> None:
     """Remove temporary files of finished pipeline runs; running ones have newer files."""
-    folders = [f"/{name}/" for name in (POSITIONS, IDS, VECTORS, REMOVED)]
+    folders = [f"/{name}/" for name in (POSITIONS, IDS, VECTORS, REMOVED, STAGED)]
     files = manifest.objects.list(PIPELINE_RUNS)
     temporary = (info for info in files if any(folder in info.path for folder in folders))
     manifest.objects.delete([info.path for info in temporary if info.modified < before])

@@ -31,6 +31,7 @@ _HOMES = {
     "run_pipeline": "omnigraph.pipeline.runs.runner",
     "PipelineExecution": "omnigraph.pipeline.runs.runner",
     "running_tasks": "omnigraph.pipeline.sessions.task_progress",
+    "spark_ui": "omnigraph.pipeline.sessions.task_progress",
     "session": "omnigraph.pipeline.sessions.session",
     "store_values": "omnigraph.pipeline.analytics.run",
     "SparkUnavailable": "omnigraph.pipeline.errors",
@@ -39,6 +40,7 @@ _HOMES = {
     "value_frame": "omnigraph.pipeline.analytics.run",
     "verify_on_spark": "omnigraph.pipeline.maintenance.verify",
     "warm_up": "omnigraph.pipeline.sessions.warmup",
+    "warm_up_in_background": "omnigraph.pipeline.sessions.warmup",
     "write": "omnigraph.pipeline.connector.frames",
 }
 

@@ -26,4 +26,6 @@ from omnigraph.pipeline.sessions.executors import on_spark as on_spark
 from omnigraph.pipeline.sessions.session import close as close
 from omnigraph.pipeline.sessions.session import session as session
 from omnigraph.pipeline.sessions.task_progress import running_tasks as running_tasks
+from omnigraph.pipeline.sessions.task_progress import spark_ui as spark_ui
 from omnigraph.pipeline.sessions.warmup import warm_up as warm_up
+from omnigraph.pipeline.sessions.warmup import warm_up_in_background as warm_up_in_background

@@ -11,7 +11,7 @@ import click
 
 import omnigraph.pipeline as spark
 from omnigraph.cli.commands.pipeline_init import init
-from omnigraph.cli.commands.pipeline_warmup import warmup
+from omnigraph.cli.commands.pipeline_warmup import prepare_faster_starts, warmup
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.exit_codes import ExitCode, exits_by_cause, run_exit_code
 from omnigraph.cli.files import open_catalog, replaced_file
@@ -149,7 +149,7 @@ def plan(given: dict[str, Any], selection: dict[str, Any], count: bool, full_ref
     """Show what a run would read, create and change. Writes nothing."""
     graph, source = _addressed(**given)
     variables = read_variables(given["pairs"])
-    with show_progress("planning", spark.running_tasks):
+    with show_progress("planning", spark.running_tasks, link=spark.spark_ui):
         pipeline_plan = graph.pipeline.plan(
             source,
             variables,
@@ -199,6 +199,7 @@ def run(
         log_format,
     )
     _show(report, html)
+    prepare_faster_starts()
     sys.exit(run_exit_code(report))
 
 
@@ -294,7 +295,7 @@ def _addressed(
 
 def _interruptible(work: Callable[[Any], RunReport], log_format: str) -> RunReport:
     try:
-        with show_progress("pipeline", spark.running_tasks, log_format) as progress:
+        with show_progress("pipeline", spark.running_tasks, log_format, spark.spark_ui) as progress:
             return work(progress)
     except PipelineInterrupted as error:
         click.echo(_interruption(error), err=True)

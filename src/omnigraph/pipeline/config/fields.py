@@ -191,6 +191,13 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         ),
         _field("spark", FieldKind.SECTION, "the Spark session", section="spark"),
         _field(
+            "openlineage",
+            FieldKind.SECTION,
+            "where OpenLineage events of runs are sent",
+            default="nowhere",
+            section="openlineage",
+        ),
+        _field(
             "targets",
             FieldKind.SECTIONS,
             "environments, chosen with `--target NAME`: their members replace those at the top of "
@@ -226,7 +233,12 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field("format", FieldKind.TEXT, "any other format Spark knows by name", example="orc"),
         _field("sql", FieldKind.SQL, "a query over other sources", example="select * from people"),
         _field("path", FieldKind.TEXTS, "with `format`: what to read", example="data/people"),
-        _field("table", FieldKind.TEXT, "with `jdbc`: the table to read", example="public.people"),
+        _field(
+            "table",
+            FieldKind.TEXT,
+            "a table or view of a catalog of the session; with `jdbc`: the table to read",
+            example="lake.crm.people",
+        ),
         _field(
             "query",
             FieldKind.TEXT,
@@ -409,6 +421,28 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
             example="{DAY: 2024-01-01}",
         ),
     ),
+    "openlineage": (
+        _field(
+            "url",
+            FieldKind.TEXT,
+            "the HTTP API; without a path, `/api/v1/lineage` is added",
+            example="http://marquez:5000",
+        ),
+        _field("api_key", FieldKind.TEXT, "with `url`: sent as bearer token", example="${KEY}"),
+        _field(
+            "file",
+            FieldKind.TEXT,
+            "a local file to which events are appended, one line each",
+            example="./lineage.jsonl",
+        ),
+        _field(
+            "namespace",
+            FieldKind.TEXT,
+            "the namespace of the job",
+            default="`omnigraph`",
+            example="crm",
+        ),
+    ),
     "spark": (
         _field(
             "master",
@@ -436,7 +470,7 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
 CHECK_KINDS = ("query", "row_count", "freshness", "accepted_values")
 """Exactly one of them says what a check is."""
 
-SOURCE_KINDS = ("parquet", "csv", "json", "ndjson", "jdbc", "format", "sql")
+SOURCE_KINDS = ("parquet", "csv", "json", "ndjson", "jdbc", "table", "format", "sql")
 """Exactly one of them says what a source is."""
 
 

@@ -45,7 +45,9 @@ def json_schema() -> dict[str, Any]:
     """Return the schema as plain JSON values."""
     sections = {name: _section(name) for name in SECTIONS}
     top = sections.pop("pipeline")
-    sections["source"]["oneOf"] = [{"required": [kind]} for kind in SOURCE_KINDS]
+    kinds: list[dict[str, Any]] = [{"required": [kind]} for kind in SOURCE_KINDS]
+    kinds[SOURCE_KINDS.index("table")]["not"] = {"required": ["jdbc"]}  # which has a table, too
+    sections["source"]["oneOf"] = kinds
     sections["check"]["oneOf"] = [{"required": [kind]} for kind in CHECK_KINDS]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

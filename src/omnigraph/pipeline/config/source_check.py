@@ -92,7 +92,9 @@ def check_sources(pipeline: Pipeline, catalog: Catalog) -> dict[str, str]:
 def _columns(pipeline: Pipeline, spec: SourceSpec, catalog: Catalog) -> tuple[str, ...] | None:
     """Return the columns of a source; None when it has none or a mistake was reported."""
     if spec.kind not in ("parquet", "csv", "json", "ndjson"):
-        raise _NotChecked({"sql": "query", "jdbc": "database"}.get(spec.kind, "other format"))
+        raise _NotChecked(
+            {"sql": "query", "jdbc": "database", "table": "table"}.get(spec.kind, "other format")
+        )
     if (pipeline.spark.master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://"):
         raise _NotChecked("Spark server")
     files = [file for path in spec.paths for file in _files(pipeline, spec, path)]

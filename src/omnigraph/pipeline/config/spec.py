@@ -36,7 +36,8 @@ from omnigraph.pipeline.config.document import (
 from omnigraph.pipeline.config.fields import SOURCE_KINDS
 from omnigraph.write.inputs.byte_streams import check_encoding
 
-_FILE_KINDS = ("parquet", "csv", "json", "ndjson")
+FILE_KINDS = ("parquet", "csv", "json", "ndjson")
+"""Kinds of sources whose value is paths."""
 LISTING_OPTIONS = (
     "pathGlobFilter",
     "recursiveFileLookup",
@@ -49,7 +50,7 @@ _TEXT_OPTIONS = {
     "json": ("encoding", "charset", *LISTING_OPTIONS),
 }
 _CHARACTERS = ("delimiter", "sep", "quote")
-_COMPANION_FIELDS = {"path": "format", "table": "jdbc", "query": "jdbc"}
+_COMPANION_FIELDS = {"path": "format", "query": "jdbc"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
 
@@ -137,6 +138,16 @@ class SparkSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLineageSpec:
+    """Where OpenLineage events are sent."""
+
+    namespace: str
+    url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
     """A pipeline file that was read."""
 
@@ -157,6 +168,7 @@ class Pipeline:
     publish: PublishSpec = field(default_factory=PublishSpec)
     spark: SparkSpec = field(default_factory=SparkSpec)
     checks: tuple[CheckSpec, ...] = field(default=(), repr=False)
+    openlineage: OpenLineageSpec | None = field(default=None, repr=False)
     target: str | None = field(default=None, repr=False)
     """The target that was chosen."""
     select: tuple[str, ...] = field(default=(), repr=False)
@@ -315,6 +327,8 @@ def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSect
         message = f"`{name}` is not a valid source name: use letters, digits and `_`"
         reader.report(Code.PIPELINE_VALUE, message, name.span)
     kinds = [kind for kind in SOURCE_KINDS if kind in section.values]
+    if "jdbc" in kinds:  # which has a table, too
+        kinds = [kind for kind in kinds if kind != "table"]
     if len(kinds) != 1:
         words = ", ".join(f"`{kind}`" for kind in SOURCE_KINDS)
         code = Code.PIPELINE_CONTRADICTION if kinds else Code.PIPELINE_FIELD_MISSING
@@ -327,9 +341,9 @@ def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSect
     if kind == "jdbc" and ("table" in section.values) == ("query" in section.values):
         message = f"source `{name}`: `jdbc` needs exactly one of `table` and `query`"
         reader.report(Code.PIPELINE_CONTRADICTION, message, name.span)
-    if kind in ("sql", "ndjson"):
+    if kind in ("sql", "ndjson", "table"):
         for word in ("columns", "options"):
-            if word in section.values:
+            if word in section.values and (kind, word) != ("table", "options"):
                 message = f"source `{name}`: `{word}` is not valid with `{kind}`"
                 reader.report(Code.PIPELINE_CONTRADICTION, message, name.span)
     _check_text(reader, name, kind, section)
@@ -341,8 +355,8 @@ def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSect
         given=texts,
         options=_plain(section.get("options")),
         columns=section.get("columns"),
-        paths=texts if kind in _FILE_KINDS else section.get("path") or (),
-        table=section.get("table"),
+        paths=texts if kind in FILE_KINDS else section.get("path") or (),
+        table=section.get("table") if kind == "jdbc" else None,
         query=section.get("query"),
         encoding=section.get("encoding"),
         incremental=_incremental(reader, name, kind, section.get("incremental")),
@@ -452,6 +466,7 @@ def _pipeline(
     branch = _values_of(top.get("branch"))
     publish = _values_of(top.get("publish"))
     spark = _values_of(top.get("spark"))
+    openlineage: PipelineSection | None = top.get("openlineage")
     name = _plain_text(top.get("name")) or Path(report.source.name).stem
     base = _plain_text(branch.get("from")) or "main"
     return Pipeline(
@@ -479,6 +494,16 @@ def _pipeline(
             memory=_plain_text(spark.get("memory")),
             config=_plain(spark.get("config")),
         ),
+        openlineage=None if openlineage is None else _openlineage(openlineage),
+    )
+
+
+def _openlineage(section: PipelineSection) -> OpenLineageSpec:
+    return OpenLineageSpec(
+        namespace=_plain_text(section.get("namespace")) or "omnigraph",
+        url=_plain_text(section.get("url")),
+        api_key=_plain_text(section.get("api_key")),
+        file=_plain_text(section.get("file")),
     )
 
 
@@ -523,11 +548,16 @@ _SQL_LITERALS = re.compile(
 _SQL_TABLE = re.compile(r"(?:\b(?:from|join)\b|,)\s*`?([A-Za-z_][A-Za-z0-9_]*)`?", re.IGNORECASE)
 
 
+def without_literals(text: str) -> str:
+    """Return SQL without its string literals and comments."""
+    return _SQL_LITERALS.sub(" ", text)
+
+
 def referenced_sources(source: SourceSpec, sources: Mapping[str, SourceSpec]) -> list[str]:
     """Return the sources a query may read: those it names where a table can stand."""
     if source.kind != "sql" or not source.given:
         return []
-    text = _SQL_LITERALS.sub(" ", source.given[0].value)
+    text = without_literals(source.given[0].value)
     folded = {name.lower(): name for name in sources}
     names = (folded.get(match[1].lower()) for match in _SQL_TABLE.finditer(text))
     return list(dict.fromkeys(name for name in names if name is not None))
@@ -561,6 +591,10 @@ def _check_together(reader: PipelineFileReader, top: PipelineSection, pipeline: 
     for word in ("nodes", "edges"):
         for name, section in top.get(word) or ():
             _check_deletes(reader, pipeline, name, section)
+    openlineage: PipelineSection | None = top.get("openlineage")
+    if openlineage is not None and not {"url", "file"} & set(openlineage.values):
+        message = "`openlineage` needs `url` or `file`"
+        reader.report(Code.PIPELINE_FIELD_MISSING, message, openlineage.span)
     publish: PipelineSection | None = top.get("publish")
     into = pipeline.publish.merge_into
     if publish is not None and into is not None and into == pipeline.branch:

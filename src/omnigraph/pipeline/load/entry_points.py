@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +19,12 @@ from omnigraph.pipeline.load.stage_tasks import (
     StagingResults,
     stage_inputs,
     stage_lines,
+    stage_remote,
     stage_sources,
 )
 from omnigraph.pipeline.load.staging import StagingJob
 from omnigraph.pipeline.sources.splits import split_inputs
+from omnigraph.pipeline.sources.text_files import is_local
 from omnigraph.query.entities import find_type
 from omnigraph.write.change_set import ChangeSet, RowBatch, TypeChange, find_row_schema
 from omnigraph.write.committed_state import CommittedState
@@ -51,11 +54,14 @@ def load_frames(
         results, files = stage_inputs(job, inputs)
         if not batches:
             return results, files
+        local = [file for file in batches if is_local(file)]
         with SpillManager() as spill:
             intake = RowBuilder(job.snapshot.schema, spill)
-            sources = split_inputs(list(batches), intake, strict=True, after=job.files)
+            sources = split_inputs(local, intake, strict=True, after=job.files)
         more, files = stage_sources(spark, job, sources)
-        return [*results, *more], files
+        remote = [file for file in batches if not is_local(file)]
+        away, files = stage_remote(spark, replace(job, files=tuple(files)), remote)
+        return [*results, *more, *away], files
 
     return load.run(stage)
 

@@ -48,6 +48,8 @@ class TypeFrame:
     deleted: DataFrame | None = None
     present: DataFrame | None = None
     unreadable: int = 0
+    stable: bool = False
+    """Its partitions have the same rows each time that the same input is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,8 @@ class SparkLoadOptions:
     run: PipelineRun | None = None
     check: Callable[[Snapshot], None] | None = None
     """Called with the state that is about to be published; it raises what prevents that."""
+    signature: str | None = None
+    """Equal for runs over the same input; with it, a resumed run keeps what tasks have staged."""
     watermarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """How far the input was read, for the commit that has its rows."""
 

@@ -149,7 +149,18 @@ class SparkLoad:
             embedder=self.request.embedder,
             embed=options.embed,
             vectors_from=self.request.vectors_from,
+            signature=self._signature(source),
         )
+
+    def _signature(self, source: Snapshot) -> str | None:
+        """Return what has to be equal for tasks of a resumed run to keep their results.
+
+        Partial rows have values of entities that may have changed since.
+        """
+        given = self.options.signature
+        if given is None or self.options.partial:
+            return None
+        return f"{given} {source.head.schema_hash}"
 
     def _stage(
         self, source: Snapshot, work: RunLease, stage: Callable[[StagingJob], StagingResults]
@@ -158,8 +169,9 @@ class SparkLoad:
         job = self._job(source, work.run)
         known = work.run.stages.get("stage")
         if known is None:
-            work.restage()
-            clear_rejects(job, VALUE_REJECTS)
+            parts = work.restage(job.signature)
+            clear_rejects(job, VALUE_REJECTS, parts)
+            job = replace(job, is_resumed=bool(parts))
             with self._timed("stage"):
                 removals = stage_removals(job, self.removals)
                 removals += [one.to_json() for one in self.removed]
@@ -173,11 +185,12 @@ class SparkLoad:
             )  # raises errors of workers before the stage is recorded
             base = {key: source.entry(key).physical for key in made.types}
             schema = source.head.schema_hash
-            known = {"results": results, "files": files, "schema": schema, "base": base}
+            work.staged(results, files)
+            known = {"schema": schema, "base": base}
             # Recorded with the rows: a resumed run may have opened newer sources.
             known |= {"watermarks": dict(self.options.watermarks), "removals": removals}
             work.finish_stage("stage", known)
-        staged = read_staged(work.run)
+        staged = read_staged(self.manifest.objects, work.run)
         assert staged is not None, "it was staged just now, or before"
         if known["schema"] != job.snapshot.head.schema_hash:
             raise SchemaMoved(known["schema"], job.snapshot.head.schema_hash)

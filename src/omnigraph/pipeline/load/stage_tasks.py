@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.catalog import TypeKind
 from omnigraph.catalog.model import resolve_endpoint_columns
 from omnigraph.errors import NotFound
 from omnigraph.pipeline.load.model import FILE, ROW, TypeFrame
-from omnigraph.pipeline.load.staging import StagingJob, stage_rows
+from omnigraph.pipeline.load.staging import StagingJob, stage_part, stage_rows
+from omnigraph.pipeline.sessions.spark_errors import ignore_lost_session
 from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.pipeline.sources.guards import FAULT_COLUMN
 from omnigraph.pipeline.sources.splits import InputSplit, InputSplits, count_lines, number_lines
@@ -44,6 +49,28 @@ _PARTITIONS = 1 << 14
 """The largest number of partitions of one frame."""
 
 
+def start_workers(spark: SparkSession) -> None:
+    """Start the Python workers of this machine in the background, with the imports of staging.
+
+    That takes seconds, in which the driver opens the sources.
+    """
+    context = SparkContext._active_spark_context
+    if context is None or not str(context.master).startswith("local"):
+        return
+    cores = context.defaultParallelism
+
+    def start() -> None:
+        with ignore_lost_session():
+            spark.range(0, cores, 1, cores).mapInArrow(_same_rows, "id long").collect()
+
+    threading.Thread(target=start, name="omnigraph-workers", daemon=True).start()
+
+
+def _same_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return rows unchanged; workers import this module for it."""
+    return batches
+
+
 def stage_sources(spark: SparkSession, job: StagingJob, sources: InputSplits) -> StagingResults:
     """Stage files on workers, and here what only this process can read."""
     results: dict[tuple[int, int], dict[str, Any]] = {}
@@ -57,11 +84,42 @@ def stage_sources(spark: SparkSession, job: StagingJob, sources: InputSplits) ->
     files = sources.files
 
     def stage(number: int, part: InputSplit) -> dict[str, Any]:
-        return stage_rows(job, part.read, files[: part.number], f"file-{number}")
+        name = f"file-{number}"
+        return stage_part(
+            job,
+            name,
+            (part.number, part.start),
+            lambda: stage_rows(job, part.read, files[: part.number], name),
+        )
 
     for number, result in _on_each(spark, parts, stage):
         results[parts[number].number, number] = result
     return [results[key] for key in sorted(results)], tuple(names)
+
+
+def stage_remote(spark: SparkSession, job: StagingJob, paths: Sequence[str]) -> StagingResults:
+    """Stage graph batches at addresses that only Spark can read, each as a whole."""
+    if not paths:
+        return [], job.files
+    files = (*job.files, *((path, "line") for path in paths))
+    numbers = {path: number for number, path in enumerate(paths, len(job.files))}
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path, content in zip(batch["path"], batch["content"], strict=True):
+                source = io.BytesIO(content.as_py())
+                source.name = path.as_py()
+
+                def read(
+                    intake: RowBuilder, meter: ProgressMeter, source: io.BytesIO = source
+                ) -> None:
+                    read_ndjson(source, intake, meter)
+
+                number = numbers[source.name]
+                yield _result(number, stage_rows(job, read, files[:number], f"remote-{number}"))
+
+    contents = spark.read.format("binaryFile").load(list(paths)).select("path", "content")
+    return [result for _, result in _collected(contents.mapInArrow(run, _RESULT))], files
 
 
 def _with_lines(spark: SparkSession, parts: Sequence[InputSplit]) -> Sequence[InputSplit]:
@@ -101,14 +159,24 @@ def _collected(frame: DataFrame) -> list[tuple[int, dict[str, Any]]]:
 
 
 def stage_inputs(job: StagingJob, inputs: Sequence[TypeFrame]) -> StagingResults:
-    """Stage the rows of frames on workers."""
-    results = []
-    for number, given in enumerate(inputs):
-        shape = find_shape(job, given.table_key)
-        stager = FrameStager(job, shape, tuple(given.frame.columns), given.text, number)
-        results.append(stager.no_rows())
-        staged = given.frame.mapInArrow(stager.run, _RESULT)
-        results += [result for _, result in _collected(staged)]
+    """Stage the rows of frames on workers, of all types in one job."""
+    stagers = [
+        FrameStager(
+            job if given.stable else replace(job, signature=None),
+            find_shape(job, given.table_key),
+            tuple(given.frame.columns),
+            given.text,
+            number,
+        )
+        for number, given in enumerate(inputs)
+    ]
+    results = [stager.no_rows() for stager in stagers]
+    staged = [
+        given.frame.mapInArrow(stager.run, _RESULT)
+        for given, stager in zip(inputs, stagers, strict=True)
+    ]
+    if staged:
+        results += [result for _, result in _collected(reduce(DataFrame.unionAll, staged))]
     return results, job.files
 
 
@@ -152,13 +220,18 @@ class FrameStager:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stage a partition and yield its result."""
-        yield _result(*self.stage(batches))
+        partition, result = self.stage(batches)
+        yield _result(self.number * _PARTITIONS + partition, result)
 
     def stage(self, batches: Iterable[pa.RecordBatch]) -> tuple[int, dict[str, Any]]:
         """Stage a partition; return its number and its result."""
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
         places = _PositionQueue(_UNKNOWN_POSITION + self.number * _PARTITIONS + partition)
+        batches = iter(batches)
+        head = next(batches, None)
+        first = _first_position(head)
+        batches = chain(() if head is None else (head,), batches)
         rows = (places.record(batch).select(self._names) for batch in batches)
         table = InputTable(self._names, rows, self.is_text, positions=places.take)
 
@@ -173,7 +246,18 @@ class FrameStager:
                 )
 
         part = f"frame-{self.number}-{partition}"
-        return partition, stage_rows(self.job, read, self.job.files, part)
+        job = self.job if first is not None else replace(self.job, signature=None)
+        return partition, stage_part(
+            job, part, first, lambda: stage_rows(job, read, job.files, part)
+        )
+
+
+def _first_position(batch: pa.RecordBatch | None) -> tuple[int, int] | None:
+    """Return the file and the number of the first row, if they are known."""
+    if batch is None or not batch.num_rows or not {FILE, ROW} <= set(batch.schema.names):
+        return None
+    file, row = batch[FILE][0].as_py(), batch[ROW][0].as_py()
+    return None if file is None or row is None else (file, row)
 
 
 def _by_target(cells: Mapping[str, Any], shape: RowSchema) -> dict[str, Any]:

@@ -10,9 +10,14 @@ from typing import Any
 
 from omnigraph.pipeline.load.staging import raise_error
 from omnigraph.pipeline.runs.run import PipelineRun
+from omnigraph.storage import ObjectStore
 from omnigraph.storage.columns import with_column
+from omnigraph.storage.layout import STAGED
 from omnigraph.storage.staged_writes import fragment_from_json
 from omnigraph.write.violations import Violation, ViolationCollector, ViolationRule
+
+RESULTS = f"{STAGED}/results.json"
+"""What all tasks have staged, apart from the record of the run, which is read at each heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +122,16 @@ class StagedLoad:
         return findings
 
 
-def read_staged(run: PipelineRun) -> StagedLoad | None:
+def read_staged(objects: ObjectStore, run: PipelineRun) -> StagedLoad | None:
     """Return what the finished stages of a run have staged; None before the first one."""
     stage = run.stages.get("stage")
     if stage is None:
         return None
+    if "results" not in stage:  # runs of older releases have them in their record
+        data = objects.get(f"{run.folder}/{RESULTS}")
+        if data is None:
+            return None
+        stage = json.loads(data)
     staged = merge_results(stage["results"], stage["files"])
     for key, facts in run.stages.get("embed", {"types": ()})["types"]:
         staged.types[key].fill(facts)

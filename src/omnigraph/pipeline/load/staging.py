@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from sys import maxsize
@@ -26,7 +26,7 @@ from omnigraph.dataset_view import StagedView
 from omnigraph.embed import Embedder
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
-from omnigraph.storage.layout import POSITIONS, dataset_path
+from omnigraph.storage.layout import POSITIONS, STAGED, dataset_path
 from omnigraph.storage.location import Location, locate
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.staged_writes import fragment_to_json
@@ -74,6 +74,10 @@ class StagingJob:
     embedder: Embedder = field(default_factory=Embedder)
     embed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     vectors_from: VectorsFrom = None
+    signature: str | None = None
+    """Equal for runs that split the same input in the same way; results of parts are kept with it,
+    so that a run that was interrupted does not stage them again. None keeps nothing."""
+    is_resumed: bool = False
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -121,6 +125,40 @@ def stage_rows(
             return _RowStager(job, intake, spill).write(len(files), part)
     except OmniError as error:
         return {"error": error.to_json()}
+
+
+def stage_part(
+    job: StagingJob,
+    part: str,
+    first: tuple[int, int] | None,
+    stage: Callable[[], dict[str, Any]],
+) -> dict[str, Any]:
+    """Return what `stage` made of a part, or what it made before the run was interrupted.
+
+    `first` is the position of its first row, which has to be the same.
+    """
+    if job.signature is None:
+        return stage()
+    path = f"{job.folder}/{STAGED}/{part}.json"
+    facts = {"signature": job.signature, "first": None if first is None else list(first)}
+    before = read_part(job.manifest.objects, path) if job.is_resumed else None
+    if before is not None and {name: before.get(name) for name in facts} == facts:
+        result: dict[str, Any] = before["result"]
+        return result
+    result = stage()
+    if "error" not in result:
+        job.manifest.objects.put(path, json.dumps({**facts, "result": result}).encode())
+    return result
+
+
+def read_part(objects: ObjectStore, path: str) -> dict[str, Any] | None:
+    """Return the kept result of a part; None if there is none, or only a part of one."""
+    data = objects.get(path)
+    try:
+        found: dict[str, Any] | None = None if data is None else json.loads(data)
+    except ValueError:
+        return None
+    return found
 
 
 def _findings(job: StagingJob) -> ViolationCollector:
@@ -314,12 +352,14 @@ def reject_record(violation: Violation, records: Mapping[int, Any]) -> dict[str,
     return violation.to_json() if row is None else {**violation.to_json(), "row": row}
 
 
-def clear_rejects(job: StagingJob, when: str) -> None:
-    """Remove rejects of this run that are about to be written again."""
+def clear_rejects(job: StagingJob, when: str, but: Collection[str] = ()) -> None:
+    """Remove rejects of this run that are about to be written again, `but` those of some parts."""
     if job.rejects is not None:
         objects = _rejects(job, job.rejects)
+        start = f"{job.run_id}-{when}-"
+        kept = {f"{start}{part}.ndjson" for part in but}
         found = [info.path for info in objects.list("")]
-        objects.delete([path for path in found if path.startswith(f"{job.run_id}-{when}-")])
+        objects.delete([path for path in found if path.startswith(start) and path not in kept])
 
 
 def _rejects(job: StagingJob, folder: str) -> ObjectStore:

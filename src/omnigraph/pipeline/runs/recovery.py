@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -19,9 +20,9 @@ from omnigraph.commit.recovery import RecoveryKind, abort_intent
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.pipeline.load.staged_load import read_staged
-from omnigraph.pipeline.load.staging import STAGED_FILES
+from omnigraph.pipeline.load.staging import STAGED_FILES, read_part
 from omnigraph.pipeline.runs.run import PipelineRun, RunState, RunStore
-from omnigraph.storage.layout import POSITIONS, REMOVED, VECTORS
+from omnigraph.storage.layout import POSITIONS, REMOVED, STAGED, VECTORS
 
 _PUBLISHED_KINDS = (RecoveryKind.ALREADY_PUBLISHED, RecoveryKind.ROLLED_FORWARD)
 
@@ -86,15 +87,23 @@ def find_intent(manifest: Manifest, run: PipelineRun) -> OperationIntent | None:
     return next((intent for intent in intents if intent.staged.id == run.commit_id), None)
 
 
-def remove_unpublished_files(manifest: Manifest, run: PipelineRun) -> None:
-    """Remove files of rows and vectors that are certainly not published."""
-    remove_staged_files(manifest, run.folder, _vector_files(run))
+def remove_unpublished_files(
+    manifest: Manifest, run: PipelineRun, but: Collection[str] = ()
+) -> None:
+    """Remove files of rows and vectors that are certainly not published.
+
+    Rows whose files of positions are `but` stay.
+    """
+    remove_staged_files(manifest, run.folder, _vector_files(manifest, run), but)
 
 
-def remove_staged_files(manifest: Manifest, folder: str, others: Sequence[str] = ()) -> None:
-    """Remove files of rows that the files of positions in a folder name, and others."""
+def remove_staged_files(
+    manifest: Manifest, folder: str, others: Sequence[str] = (), but: Collection[str] = ()
+) -> None:
+    """Remove files of rows that the files of positions in a folder name, `but` some, and others."""
     unpublished = list(others)
-    positions = [info.path for info in manifest.objects.list(f"{folder}/{POSITIONS}")]
+    listed = manifest.objects.list(f"{folder}/{POSITIONS}")
+    positions = [info.path for info in listed if info.path not in but]
     for path in positions:
         data = manifest.objects.get(path)
         if data is None:
@@ -105,8 +114,25 @@ def remove_staged_files(manifest: Manifest, folder: str, others: Sequence[str] =
     manifest.objects.delete([*unpublished, *positions])
 
 
-def _vector_files(run: PipelineRun) -> list[str]:
-    staged = read_staged(run)
+def kept_parts(manifest: Manifest, run: PipelineRun, signature: str) -> dict[str, set[str]]:
+    """Return the parts of the input that tasks of a run have staged, with files of positions."""
+    found = {}
+    for info in manifest.objects.list(f"{run.folder}/{STAGED}"):
+        kept = read_part(manifest.objects, info.path)
+        if kept is not None and kept.get("signature") == signature:
+            part = info.path.rpartition("/")[2].removesuffix(".json")
+            found[part] = position_files([kept["result"]])
+    return found
+
+
+def position_files(results: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the files of positions that results of tasks name."""
+    types = (found for result in results for found in result.get("types", ()))
+    return {found["at"] for found in types if found["at"] is not None}
+
+
+def _vector_files(manifest: Manifest, run: PipelineRun) -> list[str]:
+    staged = read_staged(manifest.objects, run)
     return [
         f"{staged.types[key].path}/data/{file['path']}"
         for key, facts in run.stages.get("embed", {"types": ()})["types"]
@@ -123,10 +149,19 @@ def drop_branch(manifest: Manifest, branch: str, head: str) -> None:
 
 
 def clear_folder(
-    manifest: Manifest, run: PipelineRun, *, entirely: bool = False, but: Sequence[str] = ()
+    manifest: Manifest,
+    run: PipelineRun,
+    *,
+    entirely: bool = False,
+    but: Sequence[str] = (),
+    parts: Collection[str] = (),
 ) -> None:
-    """Remove the temporary files of a run, `but` some; `entirely` also removes its record."""
-    names = [name for name in (POSITIONS, VECTORS, REMOVED) if name not in but]
+    """Remove the temporary files of a run, `but` some; `entirely` also removes its record.
+
+    Results of `parts` of the input stay.
+    """
+    kept = {f"{run.folder}/{STAGED}/{part}.json" for part in parts}
+    names = [name for name in (POSITIONS, VECTORS, REMOVED, STAGED) if name not in but]
     folders = [run.folder] if entirely else [f"{run.folder}/{name}" for name in names]
     paths = (info.path for folder in folders for info in manifest.objects.list(folder))
-    manifest.objects.delete(paths)
+    manifest.objects.delete(path for path in paths if path not in kept)

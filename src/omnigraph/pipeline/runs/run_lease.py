@@ -7,9 +7,10 @@ resumed, aborted or cleaned up.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -23,9 +24,16 @@ from omnigraph.commit.recovery import STALE_AFTER, RecoveryKind, abort_intent
 from omnigraph.commit.staged_commit import StagedCommit
 from omnigraph.errors import OmniError, OutcomeUnknown
 from omnigraph.pipeline.errors import RunStopped
-from omnigraph.pipeline.runs.recovery import clear_folder, find_intent, remove_unpublished_files
+from omnigraph.pipeline.load.staged_load import RESULTS
+from omnigraph.pipeline.runs.recovery import (
+    clear_folder,
+    find_intent,
+    kept_parts,
+    position_files,
+    remove_unpublished_files,
+)
 from omnigraph.pipeline.runs.run import PipelineRun, RunState, RunStore
-from omnigraph.storage.layout import VECTORS
+from omnigraph.storage.layout import POSITIONS, REMOVED, VECTORS
 from omnigraph.write.request import WriteRequest
 
 HEARTBEATS = 5
@@ -145,11 +153,24 @@ class RunLease:
         self.run = self._runs.finish_stage(self.run, name, facts)
         self._manifest.datasets.observe(f"pipeline: finished {name}")
 
-    def restage(self) -> None:
-        """Record that rows must be staged again, and remove the staged ones."""
-        remove_unpublished_files(self._manifest, self.run)
+    def restage(self, signature: str | None = None) -> set[str]:
+        """Record that rows must be staged again, and remove the staged ones.
+
+        Return the parts of the input that are kept: those that tasks staged under a signature.
+        """
+        parts = {} if signature is None else kept_parts(self._manifest, self.run, signature)
+        kept = {path for paths in parts.values() for path in paths}
+        remove_unpublished_files(self._manifest, self.run, kept)
+        clear_folder(self._manifest, self.run, but=[POSITIONS, VECTORS, REMOVED], parts=parts)
         if self.run.stages.keys() & set(_DEPENDENT_STAGES):
             self.run = self._runs.forget_stages(self.run, *_DEPENDENT_STAGES)
+        return set(parts)
+
+    def staged(self, results: Sequence[Mapping[str, Any]], files: Sequence[Any]) -> None:
+        """Keep the results of all tasks, and remove rows that are not among them."""
+        remove_unpublished_files(self._manifest, self.run, position_files(results))
+        document = json.dumps({"results": results, "files": files}).encode()
+        self._manifest.objects.put(f"{self.run.folder}/{RESULTS}", document)
 
     def validated(self, snapshot: Snapshot) -> StagedCommit | None:
         """Return the commit that was validated on a snapshot before the load was interrupted."""

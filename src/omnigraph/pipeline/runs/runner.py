@@ -28,6 +28,8 @@ from omnigraph.pipeline.load.rejects import (
     refuse_unreadable,
     reject_examples,
 )
+from omnigraph.pipeline.load.stage_tasks import start_workers
+from omnigraph.pipeline.runs.openlineage import LineageEvents
 from omnigraph.pipeline.runs.report import (
     MAX_EXAMPLES,
     RunReport,
@@ -46,6 +48,7 @@ from omnigraph.pipeline.sources.prepare import (
     pipeline_digest,
     prepare_pipeline,
     run_key,
+    split_signature,
 )
 from omnigraph.write.load import parse_load_mode
 from omnigraph.write.progress import Progress, ProgressListener
@@ -80,6 +83,8 @@ class PipelineExecution:
     """The name of the pipeline in its cluster."""
     full_refresh: bool = False
     """Read incremental sources from the beginning."""
+    events: LineageEvents | None = None
+    """OpenLineage events, where the pipeline names a receiver."""
     before: RunReport | None = None
     """The report of the run before it was interrupted."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -96,8 +101,14 @@ class PipelineExecution:
         finally:
             self.seconds[name] = time.monotonic() - began
 
+    def send_event(self, state: str, run: PipelineRun, error: OmniError | None = None) -> None:
+        """Send an OpenLineage event; a failure to do so is a note in the report."""
+        if self.events is not None:
+            self.events.send(state, self.report(run, error))
+
     def report(self, run: PipelineRun, error: OmniError | None = None) -> RunReport:
         """Return the report of the run as it stands."""
+        problems = () if self.events is None else self.events.problems
         stages = [{"name": name, "seconds": round(s, 3)} for name, s in self.seconds.items()]
         return RunReport(
             run=run.id,
@@ -112,7 +123,7 @@ class PipelineExecution:
             stages=stages,
             seconds=round(sum(self.seconds.values()), 3),
             error=None if error is None else error.to_json(),
-            **self.facts,
+            **{**self.facts, "notes": [*self.facts.get("notes", ()), *problems]},
         )
 
 
@@ -213,8 +224,10 @@ def release_run(runs: RunStore, run: PipelineRun) -> Iterator[None]:
 
 def _ready(running: PipelineExecution) -> PreparedPipeline:
     wanted = running.pipeline.spark
+    has_ui = running.progress is not None
     with running.stage("start"):
-        session(wanted.master, memory=wanted.memory, config=wanted.config)
+        spark = session(wanted.master, memory=wanted.memory, config=wanted.config, ui=has_ui)
+        start_workers(spark)
     with running.stage("extract"):
         return prepare_pipeline(
             running.manifest, running.pipeline, full_refresh=running.full_refresh
@@ -229,11 +242,19 @@ def _run_and_record(
     running.facts["actor"] = running.request(OPERATION, run.branch, None).actor
     running.facts["previous"] = find_previous(running.manifest.objects, runs.list(), run)
     running.facts["sources"] = [_source_facts(ready, source) for source in ready.opened]
+    if running.pipeline.openlineage is not None:
+        catalog = find_start_snapshot(running.manifest, running.pipeline)[0].catalog
+        graph = running.manifest.location.uri
+        spec = running.pipeline.openlineage
+        running.events = LineageEvents(spec, ready, run, catalog, graph)
+    is_resumed = running.before is not None or bool(run.stages)
+    running.send_event("RUNNING" if is_resumed else "START", run)
     try:
         with quiet_spark():
             _execute(running, ready, run)
     except OmniError as error:
         run, is_ours = _record_failure(runs, run, error.code)
+        running.send_event("FAIL", run, error)
         if is_ours:
             store_report(running.manifest.objects, run, running.report(run, error))
         raise
@@ -241,9 +262,11 @@ def _run_and_record(
         with ignore_lost_session():
             ready.spark.interruptAll()
         run, _ = _record_failure(runs, run, "interrupted")
+        running.send_event("ABORT", run)
         is_published = run.state is RunState.FINISHED
         raise PipelineInterrupted(run.id, is_published=is_published) from error
     run = runs.find(run.id)
+    running.send_event("COMPLETE", run)
     report = running.report(run)
     store_report(running.manifest.objects, run, report)
     return report
@@ -350,6 +373,7 @@ def _load(
         run=run,
         check=gate.check if gate.checks else None,
         watermarks=ready.watermarks,
+        signature=split_signature(ready),
     )
     inputs = [mapped.input for mapped in ready.mapped]
     return load_frames(running.manifest, request, inputs, options, ready.spark, ready.batches)

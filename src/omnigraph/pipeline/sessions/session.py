@@ -41,13 +41,15 @@ def session(
     *,
     memory: str | None = None,
     config: Mapping[str, str] | None = None,
+    ui: bool = False,
 ) -> SparkSession:
     """Return the running Spark session, or start one.
 
     `master` is `local[*]` by default, any master of Spark, or `sc://host:port` for Spark Connect.
     `memory` is that of the driver, such as `4g`; by default half of the memory of this machine.
-    `config` are Spark's own settings and override our defaults. A running session is returned
-    unchanged. The format `omnigraph` is registered in any case.
+    `config` are Spark's own settings and override our defaults; `ui` serves the page of Spark at a
+    free port. A running session is returned unchanged. The format `omnigraph` is registered in any
+    case.
     """
     found = _active_session(master)
     if found is not None:
@@ -57,7 +59,9 @@ def session(
     address = _reachable_address(master)
     if master.startswith("sc://"):
         return register(_connect_session(master, config or {}))
-    return register(_start_session(master, address, memory, dict(config or {})))
+    page = {"spark.ui.enabled": str(ui).lower(), "spark.ui.killEnabled": "false"}
+    given = {**page, "spark.ui.port": "0", **(config or {})}
+    return register(_start_session(master, address, memory, given))
 
 
 def close(*, patience: float = STOP_SECONDS) -> None:
@@ -176,7 +180,6 @@ def _settings(master: str, address: str | None) -> dict[str, str]:
         "spark.app.name": "omnigraph",
         "spark.executorEnv.LANCE_LOG": "error",
         "spark.sql.session.timeZone": "UTC",
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
     if address is not None:

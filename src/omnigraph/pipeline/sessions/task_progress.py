@@ -1,4 +1,4 @@
-"""Count the tasks of the Spark stages that run, for displays of progress."""
+"""What displays of progress show of Spark: its running tasks, and the address of its page."""
 
 from __future__ import annotations
 
@@ -24,3 +24,17 @@ def running_tasks() -> str | None:
             done = sum(stage.numCompletedTasks for stage in known)
             return f"{done:,} of {sum(stage.numTasks for stage in known):,} tasks"
     return None
+
+
+def spark_ui() -> str | None:
+    """Return the address of the page that shows the jobs of the running session.
+
+    None while no session runs, it has no page, or the driver is not in this process.
+    """
+    context = SparkContext._active_spark_context
+    if context is None or not hasattr(context, "_jsc"):
+        return None
+    address: str | None = None
+    with ignore_lost_session():
+        address = context.uiWebUrl
+    return address or None

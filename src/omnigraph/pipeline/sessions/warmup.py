@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
+import sys
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,9 @@ from omnigraph.pipeline.sessions.session import close, session
 DUMP_SECONDS = 600
 """How long Java may take to write an archive; alone it needs about fifteen."""
 
+RETRY_SECONDS = 24 * 60 * 60
+"""How long no other process tries it after one did not succeed."""
+
 
 @dataclass(frozen=True, slots=True)
 class WarmupReport:
@@ -32,6 +39,37 @@ class WarmupReport:
         """Return the wire form."""
         java = {"program": str(self.java.program), "version": self.java.version}
         return {"archive": str(self.archive), "java": java, "bytes": self.bytes}
+
+
+def warm_up_in_background() -> Path | None:
+    """Make the archive in a process of low priority that outlives this one, unless there is one.
+
+    Return where it will be; None when it exists, another process is making it, or no JVM of this
+    process runs that could use it.
+    """
+    if SparkContext._active_spark_context is None:
+        return None
+    archive = class_archive_path(find_java())
+    lock = archive.with_suffix(".lock")
+    with suppress(FileNotFoundError):
+        if time.time() - lock.stat().st_mtime > RETRY_SECONDS:
+            lock.unlink()
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        if archive.is_file():
+            return None
+        lock.touch(exist_ok=False)
+    except OSError:  # it is there, or nothing can be written
+        return None
+    command = [sys.executable, "-m", "omnigraph.cli", "pipeline", "warmup"]
+    subprocess.Popen(  # noqa: S603 - this Python
+        ["nice", "-n", "19", *command] if shutil.which("nice") else command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    return archive
 
 
 def warm_up() -> WarmupReport:
@@ -58,6 +96,7 @@ def warm_up() -> WarmupReport:
         )
         raise SparkUnavailable(message, code="warmup_failed", java=str(java.program))
     new.replace(archive)
+    archive.with_suffix(".lock").unlink(missing_ok=True)
     return WarmupReport(archive, java, base.stat().st_size + archive.stat().st_size)
 
 

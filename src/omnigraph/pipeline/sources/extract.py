@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -28,6 +30,7 @@ from omnigraph.pipeline.sources.text_files import (
     KINDS,
     REASON,
     TextFormat,
+    is_local,
     slice_files,
     survey_files,
     text_frame,
@@ -42,6 +45,7 @@ _OPTIONS = {
     "csv": {"header": "true", "mode": "FAILFAST", "multiLine": "true", "escape": '"'},
     "json": {"mode": "FAILFAST"},
 }
+_FEW_FILES = 32
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -109,13 +113,27 @@ class SourceFrames:
         found: list[str] = []
         for spec in self.pipeline.sources.values():
             for path in spec.paths if spec.kind == "ndjson" else ():
-                address = self.pipeline.address(path.value)
+                address = _plain(self.pipeline.address(path.value))
+                if not is_local(address):
+                    found += self._remote_files(spec, path, address)
+                    continue
                 files = sorted(glob(address)) if has_magic(address) else [address]
                 missing = [file for file in files if not Path(file).is_file()]
                 if missing or not files:
                     self._refuse(spec, path, f"file {(missing or [address])[0]} does not exist")
                 found += files
         return found
+
+    def _remote_files(self, spec: SourceSpec, path: LocatedText, address: str) -> list[str]:
+        """Return the files of a remote address or pattern, as Spark lists them."""
+        try:
+            files = self.spark.read.format("binaryFile").load(address).inputFiles()
+        except (PySparkException, Py4JError) as error:
+            self._refuse(spec, path, error_summary(error))
+            return []
+        if not files:
+            self._refuse(spec, path, f"file {address} does not exist")
+        return sorted(unquote(file) for file in files)
 
     def opened(self, name: str) -> SourceFrame | None:
         """Return a source if it was opened."""
@@ -137,6 +155,9 @@ class SourceFrames:
                 return self._text(spec)
             case "jdbc":
                 return self._database(spec)
+            case "table":
+                frame = self.spark.read.options(**spec.options).table(spec.given[0].value)
+                return SourceFrame(spec=spec, frame=frame, columns=tuple(frame.columns))
         paths = [self.pipeline.address(path.value) for path in spec.paths]
         word = spec.given[0].value
         reader = self._reader(spec, word, _OPTIONS.get(word, {}))
@@ -191,7 +212,7 @@ class SourceFrames:
             columns=tuple(frame.columns),
             is_placed=True,
             files=len(names),
-            rows=frame.count(),
+            rows=_footer_rows([unquote(name) for name in names]) or frame.count(),
         )
 
     def _text(self, spec: SourceSpec) -> SourceFrame:
@@ -270,6 +291,16 @@ def readable_rows(source: SourceFrame) -> DataFrame:
     if CORRUPT not in source.frame.columns:
         return source.frame
     return source.frame.where(F.col(quote_identifier(CORRUPT)).isNull())
+
+
+def _footer_rows(files: Sequence[str]) -> int | None:
+    """Return the rows of some Parquet files, without a job of Spark; None if it has to count."""
+    if len(files) > _FEW_FILES or not all(map(is_local, files)):
+        return None
+    try:
+        return sum(int(pq.read_metadata(file).num_rows) for file in files)
+    except (OSError, pa.ArrowException):
+        return None
 
 
 def _cast_declared(frame: DataFrame, schema: StructType) -> DataFrame:

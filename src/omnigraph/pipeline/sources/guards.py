@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -26,18 +25,15 @@ def prepare_session(spark: SparkSession) -> None:
     spark.conf.set(_SHARING, "false")
 
 
-def failure_reason(frame: DataFrame, text: str, property_: str, message: str) -> Column | None:
-    """Return why an expression fails for a row, null where it does not.
+def failure_test(text: str) -> str:
+    """Return an expression that is true for the rows for which another one fails."""
+    return f"try_to_binary(cast(hash({text}\n) as string), 'utf-8') is null"
 
-    None for expressions that cannot stand inside of another, such as `explode`.
-    """
-    fails = F.expr(f"try_to_binary(cast(hash({text}\n) as string), 'utf-8')").isNull()
-    try:
-        frame.select(fails)
-    except PySparkException:
-        return None
+
+def failure_reason(frame: DataFrame, text: str, property_: str, message: str) -> Column:
+    """Return why an expression fails for a row, null where it does not."""
     columns = [name for name in frame.columns if not name.startswith("@") and _names(text, name)]
-    return F.when(fails, _fault(property_, message, columns))
+    return F.when(F.expr(failure_test(text)), _fault(property_, message, columns))
 
 
 def wrong_kind_reason(column: str, kinds: Sequence[str], property_: str, message: str) -> Column:

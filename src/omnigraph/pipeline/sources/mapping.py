@@ -6,6 +6,7 @@ is reported with its location in the pipeline file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -20,9 +21,17 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    ByteType,
     DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
     MapType,
     NullType,
+    ShortType,
     StringType,
     StructField,
     StructType,
@@ -34,13 +43,15 @@ from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType, TypeKind
 from omnigraph.lang import Code, DiagnosticReport, TextSpan, did_you_mean
 from omnigraph.pipeline.config.document import LocatedText
 from omnigraph.pipeline.config.resolve import type_of
-from omnigraph.pipeline.config.spec import DedupeSpec, EdgeEndpoint, TypeSpec
+from omnigraph.pipeline.config.spec import FILE_KINDS, DedupeSpec, EdgeEndpoint, TypeSpec
 from omnigraph.pipeline.load.model import FAULTY, FILE, ROW, TypeFrame
 from omnigraph.pipeline.sessions.spark_errors import error_summary, unknown_column
+from omnigraph.pipeline.sources.analysis import Analysis, analyse_expressions
 from omnigraph.pipeline.sources.extract import SourceFrame, quote_identifier, readable_rows
 from omnigraph.pipeline.sources.guards import (
     FAULT_COLUMN,
     failure_reason,
+    failure_test,
     first_reason,
     plain_reason,
     wrong_kind_reason,
@@ -93,6 +104,7 @@ class RowMapper:
         self._schema = schema
         self._frame = readable_rows(source)
         self._found_errors = False
+        self._analysed: dict[str, Analysis] = {}
         self._rule = spec.dedupe
         if spec.operation is not None and spec.dedupe is None:
             self._rule = DedupeSpec(span=spec.operation.span)
@@ -105,16 +117,16 @@ class RowMapper:
         if self._source.is_empty:
             return self._nothing(unreadable)
         wanted = self._wanted()
+        parts = [text for texts in wanted.values() for text, _ in texts]
+        texts = [text.value for text in (*parts, *(text for _, text in self._rules()))]
+        self._analysed = analyse_expressions(self._frame, texts)
         self._check(wanted)
         if self._spec.where is not None:
             self._accepts(self._spec.where)
         if not self._found_errors:
-            self._guard(wanted)
             if self._spec.where is not None:
-                chosen = F.when(
-                    F.col(quote_identifier(FAULT_COLUMN)).isNull(), F.expr(self._spec.where.value)
-                )
-                self._frame = self._frame.where(chosen.otherwise(F.lit(True)))
+                self._frame = self._frame.where(self._chosen(self._spec.where))
+            self._guard(wanted)
         self._dedupe(wanted)
         return None if self._found_errors else self._selected(wanted, unreadable)
 
@@ -248,7 +260,17 @@ class RowMapper:
         return True
 
     def _type_of(self, text: LocatedText) -> DataType:
-        return self._frame.select(F.expr(text.value)).schema[0].dataType
+        found = self._analysed[text.value]
+        if isinstance(found, PySparkException):
+            raise found
+        return found
+
+    def _rules(self) -> list[tuple[str, LocatedText]]:
+        """Return the expressions that choose rows, and where each is."""
+        found = [("where", self._spec.where), ("operation", self._spec.operation)]
+        if self._rule is not None:
+            found += [("dedupe", text) for text in (*self._rule.by, self._rule.keep.expression)]
+        return [(name, text) for name, text in found if text is not None]
 
     def _report_error(
         self, code: Code, message: str, span: TextSpan, hint: str | None = None
@@ -262,23 +284,33 @@ class RowMapper:
         """Note in a column of the frame for which rows an expression fails."""
         given = [(name, part) for name, parts in wanted.items() for part in parts]
         faults = [self._mixed_fault(name, *part) for name, part in given]
-        texts = [(name, text) for name, (text, _) in given]
-        if self._spec.where is not None:
-            texts.append(("where", self._spec.where))
-        if self._spec.operation is not None:
-            texts.append(("operation", self._spec.operation))
-        rule = self._rule
-        if rule is not None:
-            texts += [("dedupe", text) for text in rule.by]
-            texts += [("dedupe", rule.keep.expression)] if rule.keep.expression is not None else []
-        for name, text in texts:
-            if self._bare(text) is None:
+        texts = [*((name, text) for name, (text, _) in given), *self._rules()]
+        computed = [(name, text) for name, text in texts if self._bare(text) is None]
+        tests = {text.value: failure_test(text.value) for _, text in computed}
+        # Expressions such as `explode` cannot stand inside of another.
+        analysed = analyse_expressions(self._frame, list(tests.values()))
+        for name, text in computed:
+            test = tests[text.value]
+            if not isinstance(analysed[test], PySparkException):
                 is_property = name not in ("where", "dedupe", "operation")
                 where = f"{self._spec.name}.{name}" if is_property else name
                 message = f"{where}: `{text.value}` cannot be computed for this row"
                 faults.append(failure_reason(self._frame, text.value, name, message))
         found = first_reason(fault for fault in faults if fault is not None)
         self._frame = self._frame.withColumn(FAULT_COLUMN, found)
+
+    def _chosen(self, where: LocatedText) -> Column:
+        """Return which rows `where` takes, and those for which it fails, which are rejected.
+
+        A comparison that cannot fail stands alone, so that the source can prune partitions and
+        skip row groups by it.
+        """
+        if _is_total(where.value, self._frame.schema):
+            return F.expr(where.value)
+        test = failure_test(where.value)
+        if isinstance(analyse_expressions(self._frame, [test])[test], PySparkException):
+            return F.expr(where.value)
+        return F.when(F.expr(test), F.lit(True)).otherwise(F.expr(where.value))
 
     def _mixed_fault(self, name: str, text: LocatedText, type_: PropertyType) -> Column | None:
         """Return for which rows a column of JSON has a value of another kind than is meant."""
@@ -394,7 +426,9 @@ class RowMapper:
         frame = self._frame.select(*columns, *kept)
         if keyed:
             frame = _with_ids(frame, keyed)
-        given = TypeFrame(self._spec.table_key, frame, text=is_text)
+        spec = self._source.spec
+        is_read = spec.kind in FILE_KINDS and spec.incremental is None and self._rule is None
+        given = TypeFrame(self._spec.table_key, frame, text=is_text, stable=is_read)
         if self._spec.operation is not None:
             given = self._split(given, self._spec.operation)
         elif self._spec.delete_missing:
@@ -459,6 +493,30 @@ class RowMapper:
             for name in types
             if name not in ("id", "from", "to")
         )
+
+
+_COMPARISON = re.compile(
+    r"\s*`?(\w+)`?\s*(?:=|==|<=>|!=|<>|<=?|>=?)\s*"
+    r"(?:(?P<text>'[^'\\]*')|(?P<number>-?\d{1,9})|(?P<day>date\s*'\d{4}-\d\d-\d\d'))\s*",
+    re.IGNORECASE,
+)
+_COMPARED = {
+    "text": (StringType,),
+    "number": (ByteType, ShortType, IntegerType, LongType, DecimalType, FloatType, DoubleType),
+    "day": (DateType, TimestampType, TimestampNTZType),
+}
+
+
+def _is_total(text: str, schema: StructType) -> bool:
+    """Return whether a condition only compares columns with literals of their types."""
+    columns = {one.name.lower(): one.dataType for one in schema}
+    for part in re.split(r"\band\b", text, flags=re.IGNORECASE):
+        match = _COMPARISON.fullmatch(part)
+        if match is None or not isinstance(
+            columns.get(match[1].lower()), _COMPARED[match.lastgroup or "text"]
+        ):
+            return False
+    return True
 
 
 def _operation(column: Column) -> Column:

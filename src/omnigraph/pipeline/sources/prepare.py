@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyspark
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from omnigraph.commit.manifest import Manifest
@@ -104,6 +106,7 @@ def _map_types(
     return tuple(found)
 
 
+_SPLIT_SETTINGS = ("maxPartitionBytes", "openCostInBytes", "minPartitionNum", "maxPartitionNum")
 _RECORDED_NAMES = {
     "DedupeSpec": "Dedupe",
     "KeepRule": "Keep",
@@ -143,7 +146,7 @@ def run_key(ready: PreparedPipeline) -> str | None:
     """Return a key that is equal for two runs over the same files; None if that is unknown."""
     pipeline = ready.pipeline
     kinds = {pipeline.sources[source.spec.name.value].kind for source in ready.opened}
-    if kinds & {"jdbc", "format"}:
+    if kinds & {"jdbc", "table", "format"}:
         return None
     made = hashlib.sha256(pipeline_digest(pipeline).encode())
     for name in [*(name for name, _ in ready.sources.files), *ready.batches]:
@@ -153,3 +156,19 @@ def run_key(ready: PreparedPipeline) -> str | None:
             return None
         made.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
     return made.hexdigest()
+
+
+def split_signature(ready: PreparedPipeline) -> str | None:
+    """Return a key that is equal if Spark splits the same files in the same way.
+
+    None if that is unknown, also where the driver is in another process.
+    """
+    key = run_key(ready)
+    try:
+        cores = ready.spark.sparkContext.defaultParallelism
+    except PySparkException:  # Spark Connect
+        return None
+    if key is None:
+        return None
+    sizes = [ready.spark.conf.get(f"spark.sql.files.{name}", None) for name in _SPLIT_SETTINGS]
+    return " ".join([key, pyspark.__version__, str(cores), *map(str, sizes)])

@@ -8,6 +8,7 @@ the reason.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.load.model import FILE, ROW
 from omnigraph.pipeline.sessions.tasks import map_tasks
 from omnigraph.pipeline.sources.json_shapes import (
@@ -60,7 +62,9 @@ from omnigraph.write.violations import ViolationRule
 CORRUPT, REASON, KINDS = "@corrupt", "@reason", "@kinds"
 """The text of a row that could not be read, why not, and the kinds of values that became text."""
 
-_SURVEY = "number long, found string"
+SMALL_BYTES = 4 * 1024 * 1024
+"""Files of up to this size in all are surveyed here, which takes less time than a job of Spark."""
+_SURVEY = "number int, start long, found string"
 _LINES = 4096
 """JSON lines that are parsed at a time."""
 
@@ -122,16 +126,29 @@ def survey_files(spark: SparkSession, pieces: Sequence[TextSlice], form: TextFor
     """Read everything once; raise Broken when a file cannot be read as a whole."""
     look = _survey_csv if form.kind == "csv" else _survey_json
 
-    def run(piece: TextSlice, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
+    def survey(piece: TextSlice, stream: IO[bytes]) -> dict[str, Any]:
         try:
-            found = look(stream, form)
+            return look(stream, form)
         except UnreadableInput as error:
-            found = {"error": f"{piece.path}: {error}"}
-        yield pa.record_batch({"number": [pieces.index(piece)], "found": [json.dumps(found)]})
+            return {"error": f"{piece.path}: {error}"}
 
-    rows = _map_slices(spark, pieces, form, run, _SURVEY).collect()
-    by_number = {row["number"]: json.loads(row["found"]) for row in rows}
-    found = [by_number[number] for number in range(len(pieces))]
+    def run(piece: TextSlice, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
+        number, start = pa.array([piece.number], pa.int32()), pa.array([piece.start], pa.int64())
+        text = json.dumps(survey(piece, stream))
+        yield pa.record_batch({"number": number, "start": start, "found": [text]})
+
+    if _are_small(pieces):
+        found = []
+        for piece in pieces:
+            try:
+                with _opened(piece, form.encoding) as stream:
+                    found.append(survey(piece, stream))
+            except InvalidInput as error:
+                raise UnreadableInput(error.message) from error
+    else:
+        rows = _map_slices(spark, pieces, form, run, _SURVEY).collect()
+        by_place = {(row["number"], row["start"]): json.loads(row["found"]) for row in rows}
+        found = [by_place[piece.number, piece.start] for piece in pieces]
     for one in found:
         if "error" in one:
             raise UnreadableInput(one["error"])
@@ -144,6 +161,15 @@ def survey_files(spark: SparkSession, pieces: Sequence[TextSlice], form: TextFor
         broken=sum(one["broken"] for one in found),
         pieces=_numbered(pieces, [one.get("lines", 0) for one in found]),
     )
+
+
+def _are_small(pieces: Sequence[TextSlice]) -> bool:
+    """Return whether all files are few bytes that this process can read."""
+    paths = {piece.path for piece in pieces}
+    try:
+        return all(map(is_local, paths)) and sum(map(os.path.getsize, paths)) <= SMALL_BYTES
+    except OSError:
+        return False
 
 
 def _columns(
