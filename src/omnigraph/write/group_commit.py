@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -489,9 +490,12 @@ class _Group:
             group = found.group
             if count + len(group.changes) > MAX_GROUP:
                 break
+            can_publish = False
             if group.version not in newer:
                 newer[group.version] = footprints_since(lineage.state(), group.version)
-            if self._can_publish(group, newer[group.version]) and found.take():
+            with suppress(OmniError):  # its owner gets the error
+                can_publish = self._can_publish(group, newer[group.version])
+            if can_publish and found.take():
                 self._taken.append(found)
                 count += len(group.changes)
                 for change in group.changes:
@@ -564,7 +568,7 @@ class _Group:
         """Stage the group; without those of other processes if that fails."""
         try:
             return self._stage()
-        except OmniError:
+        except Exception:
             if not self._taken:
                 raise
             self._taken = []
