@@ -143,6 +143,45 @@ def test_a_group_is_not_published_with_what_removes_what_it_relies_on(place):
     check(graph, turn)
 
 
+def test_a_group_is_not_published_after_a_commit_that_removed_what_it_relies_on(place):
+    graph = place.open()
+    call(graph, ("both", {"slug": "a"}))
+    turn = HeldTurn(place)
+    children = Children(place, turn)
+    with turn.held():
+        children.start(("part", {"slug": "b"}))
+        turn.wait_for_line()
+        children.start(("link", {"part": "a", "label": "a"}))
+        call(graph, ("unlabel", {"slug": "a"}), timeout=0.3)  # without the turn
+    [(_, [part]), (_, [link])] = children.results()
+    assert (part[0], link[0]) == ("done", "refused")
+    assert (slugs(graph, "Part"), slugs(graph, "Label")) == (["a", "b"], [])
+    check(graph, turn)
+
+
+def test_a_group_is_prepared_again_after_a_change_of_the_schema(place):
+    graph = place.open()
+    turn = HeldTurn(place)
+    children = Children(place, turn)
+    with turn.held():
+        children.start(("part", {"slug": "b"}))
+        turn.wait_for_line()
+        children.start(("part", {"slug": "c", "version": 1}))
+        applied = graph.schema.apply(SCHEMA.replace("I64? }", "I64?  note: String? }"), timeout=0.3)
+    [(_, [first]), (_, [second])] = children.results()
+    assert (first[0], second[0]) == ("done", "done")
+    commits = {commit.id: commit for commit in graph.commits.list(limit=10)}
+    newest = place.open().snapshot().commit_id
+    assert newest in (first[1], second[1])
+    assert all(
+        commits[id_].schema_hash == commits[newest].schema_hash for _, id_ in (first, second)
+    )
+    assert applied.commit is not None
+    assert commits[applied.commit.id].schema_hash == commits[newest].schema_hash
+    assert slugs(graph, "Part") == ["b", "c"]
+    check(graph, turn)
+
+
 def test_what_a_process_left_that_ended_is_not_published(place):
     turn = HeldTurn(place)
     children = Children(place, turn)
