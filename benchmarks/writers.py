@@ -1,10 +1,11 @@
-"""Benchmarks of many writers of one branch, and of commits on a long history, in one run.
+"""Benchmarks of many writers of one branch, of merges, and of a long history, in one run.
 
 Rows are disjoint, so no change conflicts with another. Ratios are against one writer of the same
 run; the first commits of each writer warm it up and are not counted. The scale 1 is 50,000 commits
 by one process; a smaller one makes fewer.
 """
 
+import json
 import multiprocessing
 import resource
 import statistics
@@ -12,19 +13,26 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 
-import httpx
+import pyarrow as pa
 from postgres import upserts_per_second
 
 import omnigraph.graph as og
+from tests.support.history import grow
 from tests.support.serving import serving
 
 SMALL = 0.1
 SECONDS = 4.0
 COMMITS = 50_000
 SCHEMA = "node Note { slug: String @key  text: String? }"
+TYPES, ENTITIES, CHANGED = 8, 100_000, 50
+"""Of the graph in which branches are merged: node types, entities of each, and those changed."""
+HISTORIES = (10, 10_000)
+MERGES = 9
+_HEADERS = {"Content-Type": "application/json"}
 INSERT = "query add($slug: String) { insert Note { slug: $slug } }"
 
 Latencies = list[float]
@@ -51,6 +59,7 @@ def many_writers(scale: float = SMALL) -> list[dict[str, object]]:
             p50 = statistics.median(single[0])
             rows.append(_row(f"{name}: p99 / p50 of one", [p99 / p50], "times", 10.0))
     rows += _served()
+    rows += _merges()
     rows += _long_history(round(COMMITS * scale))
     return rows
 
@@ -149,21 +158,29 @@ def _served() -> list[dict[str, object]]:
 
 
 def _clients(url: str, branches: list[str]) -> Latencies:
+    """Let 64 threads send mutations, with the client of the standard library.
+
+    The clients share the machine with the server: those of httpx need as much CPU as it does.
+    """
+    address = url.removeprefix("http://")
     spent: Latencies = []
     refused: list[str] = []
     start = threading.Barrier(64)
 
     def work(number: int) -> None:
         body = {"query": INSERT, "branch": branches[number % len(branches)]}
-        with httpx.Client(base_url=url, timeout=60) as client:
+        with closing(HTTPConnection(address, timeout=60)) as client:
             start.wait()
             warm, end = time.perf_counter() + 1.0, time.perf_counter() + 1.0 + SECONDS
             step = 0
             while (before := time.perf_counter()) < end:
                 params = {"slug": f"{number}-{step}"}
-                answer = client.post("/graphs/g/mutate", json={**body, "params": params})
-                if answer.status_code != 200:
-                    refused.append(answer.text)
+                content = json.dumps({**body, "params": params})
+                client.request("POST", "/graphs/g/mutate", content, _HEADERS)
+                answer = client.getresponse()
+                text = answer.read()
+                if answer.status != 200:
+                    refused.append(text.decode())
                 if before > warm:
                     spent.append(time.perf_counter() - before)
                 step += 1
@@ -175,6 +192,45 @@ def _clients(url: str, branches: list[str]) -> Latencies:
         thread.join()
     if refused:
         raise SystemExit(f"{len(refused)} requests were refused: {refused[0]}")
+    return spent
+
+
+# --- merges -------------------------------------------------------------------------------------
+
+
+def _merges() -> list[dict[str, object]]:
+    """Merge branches of few changes into a large graph, by one process, on two histories."""
+    kinds = [f"Kind{number}" for number in range(TYPES)]
+    keys = pa.array([f"k{number:06d}" for number in range(ENTITIES)])
+    numbers = pa.array(range(ENTITIES), pa.int64())
+    schema = "\n".join(f"node {kind} {{ slug: String @key  number: I64? }}" for kind in kinds)
+    rows: list[dict[str, object]] = []
+    with _folder() as folder:
+        graph = og.init(folder / "graph", schema)
+        graph.load({kind: pa.table({"slug": keys, "number": numbers}) for kind in kinds})
+        graph.optimize()
+        for commits in HISTORIES:
+            grow(graph, f"node:{kinds[0]}", commits, versions=0)
+            graph = og.open(folder / "graph")
+            spent = [_merge(graph, kinds, commits + number) for number in range(MERGES)][2:]
+            name = f"merge of {CHANGED} changes on {TYPES} types at {commits:,} commits"
+            rows.append(_row(name, [seconds * 1000 for seconds in spent], "ms", 30.0))
+    return rows
+
+
+def _merge(graph: og.Graph, kinds: list[str], number: int) -> float:
+    """Return the time of a merge; the target has changed other entities since the branch began."""
+    graph.branches.create("side")
+    changes = {kind: list[dict[str, object]]() for kind in kinds}
+    for place in range(CHANGED):
+        at = (number * CHANGED + place) * 7 % (ENTITIES - 1)
+        changes[kinds[place % TYPES]].append({"slug": f"k{at:06d}", "number": -number})
+    graph.load(changes, branch="side")
+    graph.load({kinds[0]: [{"slug": f"k{ENTITIES - 1:06d}", "number": number}]})
+    before = time.perf_counter()
+    graph.merge("side")
+    spent = time.perf_counter() - before
+    graph.branches.delete("side")
     return spent
 
 

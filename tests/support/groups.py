@@ -93,7 +93,7 @@ class LateTurn(Turn):
         """Whether this process has the turn."""
         return False
 
-    def wait(self) -> None:
+    def wait(self, until: Callable[[], bool] = lambda: False, *, seconds: float = 0.0) -> None:
         """Let the other process act, and then have the turn."""
         if self.waiting:
             self.waiting.pop(0)()

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
 from omnigraph.catalog import AcceptedSchema
 from omnigraph.commit.lineage import Lineage, LineageState
-from omnigraph.commit.manifest_rows import NewManifestRow, read_branch, read_schema, read_tag
+from omnigraph.commit.manifest_rows import (
+    NewManifestRow,
+    read_branch,
+    read_schema,
+    read_tag,
+    row_values,
+)
 from omnigraph.commit.model import MAIN, Branch, DatasetEntry, Snapshot, Tag
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, VersionReclaimed
 from omnigraph.lang import nearest_name
@@ -94,7 +100,7 @@ class Manifest:
     ) -> None:
         """Update the cached names after a change by this process."""
         removed = {row.row["object_id"] for row in stale}
-        written = [asdict(row) for row in rows]
+        written = [row_values(row) for row in rows]
         cached_refs, branches = self._branches
         if cached_refs == refs - 1:
             left = {n: branch for n, branch in branches.items() if f"branch:{n}" not in removed}

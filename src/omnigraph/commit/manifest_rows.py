@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -78,6 +78,14 @@ class NewManifestRow:
     table_branch: str | None = None
     row_count: int | None = None
     footprint: bytes | None = None
+
+
+_ROW_FIELDS = tuple(field.name for field in fields(NewManifestRow))
+
+
+def row_values(row: NewManifestRow) -> dict[str, Any]:
+    """Return the columns of a row; `asdict` would copy each value."""
+    return {name: getattr(row, name) for name in _ROW_FIELDS}
 
 
 def manifest_table(rows: Iterable[NewManifestRow], schema: pa.Schema = MANIFEST_SCHEMA) -> pa.Table:
@@ -173,9 +181,9 @@ def update_row_checksum(
     It is a sum, so the order of rows does not matter.
     """
     count, total = row_checksum.count, row_checksum.total
-    for row in (asdict(row) for row in rows):
-        if row["object_type"] != "graph_head":
-            count, total = count + 1, total + _row_hash(row)
+    for row in rows:
+        if row.object_type != "graph_head":
+            count, total = count + 1, total + _row_hash(row_values(row))
     for stale in removed:
         count, total = count - 1, total - _row_hash(stale)
     return RowChecksum(count, total % (1 << 64))

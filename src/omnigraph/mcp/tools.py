@@ -204,7 +204,7 @@ def _proposal(
     """Call an operation on one proposal, whose body has the other arguments."""
     members = msgspec.structs.asdict(call)
     number = str(members.pop("number"))
-    body = request_body(operation.request)
+    body = operation.body
     if body is None or body.field is None:
         return to_json_value(operation(session, operation.request(number=number)))
     names = {field.name for field in msgspec.structs.fields(body.type)}

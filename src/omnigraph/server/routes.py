@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, TypeAlias, get_args
 
@@ -106,13 +107,17 @@ def read_parameters(operation: AnyOperation, context: RequestContext) -> dict[st
 
 def to_request(operation: AnyOperation, members: dict[str, Any]) -> Any:  # noqa: ANN401
     """Return a request with parameters only; raise InvalidInput when one has another type."""
-    names = {field.name: field.encode_name for field in msgspec.structs.fields(operation.request)}
+    request: type[msgspec.Struct] = operation.request
+    names = _encoded_names(request)
     try:
-        return msgspec.convert(
-            {names[field]: value for field, value in members.items()}, operation.request
-        )
+        return msgspec.convert({names[field]: value for field, value in members.items()}, request)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"invalid parameter: {error}", code="parameter_invalid") from error
+
+
+@cache
+def _encoded_names(request: type[msgspec.Struct]) -> dict[str, str]:
+    return {field.name: field.encode_name for field in msgspec.structs.fields(request)}
 
 
 def _value(parameter: RequestParameter, context: RequestContext) -> Any:  # noqa: ANN401 - by its type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypeVar
 
 import msgspec
@@ -57,8 +58,14 @@ def _without_nulls(value: object, shape: type) -> object:
     """Leave out members that are null and need not be given: null says nothing about them."""
     if not isinstance(value, dict):
         return value
-    free = {field.encode_name for field in msgspec.structs.fields(shape) if not field.required}
+    free = _optional_members(shape)
     return {name: one for name, one in value.items() if one is not None or name not in free}
+
+
+@cache  # finding the fields of a class takes longer than reading a small body
+def _optional_members(shape: type) -> frozenset[str]:
+    fields = msgspec.structs.fields(shape)
+    return frozenset(field.encode_name for field in fields if not field.required)
 
 
 def _invalid_body(reason: str) -> InvalidInput:

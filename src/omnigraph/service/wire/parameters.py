@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -69,6 +70,7 @@ class NoRequest(Struct, kw_only=True):
     """The request of an operation without arguments."""
 
 
+@cache
 def request_parameters(request: type[Struct]) -> tuple[RequestParameter, ...]:
     """Return the fields of a request that are in its path, query string or headers."""
     return tuple(
@@ -86,6 +88,7 @@ def request_parameters(request: type[Struct]) -> tuple[RequestParameter, ...]:
     )
 
 
+@cache
 def request_body(request: type[Struct]) -> RequestBody | None:
     """Return the body of a request: its field marked so, or all of it if no field is marked."""
     fields = msgspec.structs.fields(request)
