@@ -1,7 +1,7 @@
 """Benchmarks of loading on Spark: against itself without validation, one process, and ladybug.
 
-Every measurement runs in a process of its own. Spark's is told after one small job, so that the
-start of its machine, which is told by itself, is no part of a ratio. The scale 1 is two million
+Every measurement runs in a process of its own. Spark is measured after one small job, so that
+ratios exclude the start of its JVM, which is measured separately. The scale 1 is two million
 nodes and ten million edges, and the driver has two gigabytes.
 """
 
@@ -32,7 +32,7 @@ EDGES = 10_000_000
 SMALL = 0.05
 MEMORY = "2g"
 CHANGED = 10
-"""One edge of so many is changed by the merge."""
+"""The merge changes one of this many edges."""
 
 
 def pipeline_ratios(scale: float = SMALL, rounds: int = 1) -> list[dict[str, object]]:
