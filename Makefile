@@ -26,7 +26,8 @@ demo: $(READY) ## Show what omnigraph does, on sample data
 	@$(PY) demo/run.py $(ARGS)
 
 # One process more than there are cores: tests that start servers and Spark wait a good deal.
-test: check ui $(JAVA) ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
+test: $(READY) ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
+	@$(MAKE) --no-print-directory -j3 check ui $(JAVA)
 	$(PY) -m pytest -n $$($(PY) -c "import os; print(os.cpu_count() + 1)") \
 	  --dist loadscope --no-loadscope-reorder --timeout 300 $(ARGS)
 

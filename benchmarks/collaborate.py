@@ -64,7 +64,7 @@ def collaborations(scale: float = SMALL) -> list[dict[str, object]]:
 
 
 def make(folder: Path, size: int) -> Path:
-    """Make a graph of so many people, indexed, with a branch on which ten of them changed."""
+    """Create an indexed graph of `size` people with a branch that changes ten of them."""
     graph = og.init(folder, SCHEMA)
     people = pa.array([f"p{number:08d}" for number in range(size)])
     ages = pa.array(range(size), pa.int32())

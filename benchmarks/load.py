@@ -1,7 +1,7 @@
 """Benchmarks of loading: Parquet and NDJSON against bare Lance, bare parsing, and ladybug's COPY.
 
-Every measurement runs in a process of its own, which also tells how much memory it took. All work
-on the same files, made once; the scale 1 is two million nodes and eight million edges.
+Every measurement runs in a process of its own, which also reports its peak memory. All load the
+same files, written once; the scale 1 is two million nodes and eight million edges.
 """
 
 import argparse
@@ -260,7 +260,7 @@ def run(task: str, folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run one task and tell how long it took and how much memory."""
+    """Run one task and print its time and memory."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--task", required=True, choices=TASKS)
     parser.add_argument("--folder", required=True, type=Path)

@@ -54,7 +54,7 @@ class Question:
 
     @property
     def has_start(self) -> bool:
-        """Tell whether it is asked about a person."""
+        """Return whether the query starts at a person."""
         return "$start" in self.theirs
 
 
@@ -233,7 +233,7 @@ def _names(prefix: str, numbers: np.ndarray) -> pa.Array:
 
 
 def _starts(folder: Path) -> list[str]:
-    """Return people to start at, some of whom nobody knows."""
+    """Return people to start at, some without incoming edges."""
     people: int = pq.read_metadata(folder / "people.parquet").num_rows
     chosen = np.random.default_rng(11).integers(0, people, STARTS)
     names: list[str] = _names("person-", chosen).to_pylist()
@@ -379,7 +379,7 @@ def _run(folder: Path, task: str) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Run one task and tell what it found."""
+    """Run one task and print its result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--task", required=True, choices=[*SIDES, *COLD])
     parser.add_argument("--folder", required=True, type=Path)

@@ -138,7 +138,7 @@ def start_of_version_command() -> dict[str, object]:
 
 
 def import_of_the_package() -> dict[str, object]:
-    """Import the face and use one name of it."""
+    """Import the package and use one of its names."""
     return _process(
         "import omnigraph; omnigraph.check", ["-c", "import omnigraph as o; o.check"], 0.3
     )

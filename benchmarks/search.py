@@ -1,8 +1,8 @@
 """Benchmarks of search: vector, full-text and hybrid top-10 through `graph.query`, beside LanceDB.
 
-Both hold the same generated posts and have their indexes built by their own upkeep with default
-settings. What is measured is the whole query, warm: text in, rows out. Vector searches say their
-recall against brute force, because a fast wrong answer is none.
+Both hold the same generated posts and have their indexes built by their own maintenance with
+default settings. A measurement is a whole warm query: text in, rows out. Vector searches report
+their recall against brute force.
 """
 
 import shutil

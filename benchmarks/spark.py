@@ -32,7 +32,7 @@ EDGES = 10_000_000
 SMALL = 0.05
 MEMORY = "2g"
 CHANGED = 10
-"""One edge of so many is changed by the merge."""
+"""The merge changes one of this many edges."""
 
 
 def pipeline_ratios(scale: float = SMALL, rounds: int = 1) -> list[dict[str, object]]:

@@ -32,7 +32,7 @@ COMMITS = 10_000
 
 
 def commits_of_one_row() -> Iterator[dict[str, object]]:
-    """Stage and publish one row, upkeep included, against bare staging and a bare commit.
+    """Stage and publish one row, maintenance included, against bare staging and a bare commit.
 
     Without syncs, and with them: then the bare commit syncs as many new files and folders.
     """
@@ -59,7 +59,7 @@ def _commit_of_one_row(
             sync(folder / "bare", f"data/{fragment.files[0].path}")
             sync(folder / "bare", version_file(bare[0].version))
 
-        # Three rounds of upkeep, each of which comes every 16th commit or so.
+        # Three rounds of maintenance, each due every 16th commit or so.
         return _ratio(name, ours, theirs, 48, 1.6)
 
 
@@ -114,7 +114,7 @@ def branch_of_a_long_history() -> dict[str, object]:
 
 
 def _rows(graph: og.Graph) -> pa.Table:
-    """Return one row to append; nobody asks whether its id is new."""
+    """Return one row to append, whose ID is not checked."""
     with graph._manifest.reading(NOTE, graph.snapshot().entry(NOTE)) as handle:
         return pa.table([["n"], ["text"]], schema=handle.schema)
 

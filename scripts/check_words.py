@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 WORDS = re.compile(
     r"\b(tell|tells|told|telling|somebody|nobody|whoever|anew|upkeep|hang(?:s|ing)? together"
-    r"|so many|(?:a|the|one|this|that|its|our|every|each|own) (?:room|door|face|house)"
+    r"|so many|everybody|anybody"
+    r"|(?:a|the|one|this|that|its|our|every|each|own) (?:room|door|face|house)"
     r"|rooms|doors|the walk|walks? (?:through|over|of)|this (?:module|package|script) \w+s\b)\b",
     re.IGNORECASE,
 )
@@ -32,7 +33,10 @@ EXCEPTIONS = (
 )
 """Beginnings of findings that are right."""
 
-_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md", "examples/*.ipynb")
+_PAGES = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md", "examples/*.ipynb"),
+    *("samples/**/*.pg", "samples/**/*.gq", "ui/src/**/*.svelte", "ui/src/**/*.ts"),
+)
 _PROSE = re.compile(r"[A-Za-z]{2,}[,;:.]? ")
 _LOGGERS = ("debug", "info", "warning", "error", "exception", "critical", "log")
 _ROLES = {
@@ -140,7 +144,7 @@ def _relative(path: Path) -> str:
 
 
 def _texts() -> Iterator[Text]:
-    for folder in ("src", "scripts", "demo"):
+    for folder in ("src", "scripts", "demo", "benchmarks"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             if path != Path(__file__).resolve():
                 yield from source_texts(path)

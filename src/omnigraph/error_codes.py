@@ -81,8 +81,8 @@ internal | internal | The server failed; its log has the details under the reque
 timeout_invalid | invalid | A timeout is not a number of seconds from 0 on.
 text_invalid | invalid | A text has an unpaired surrogate and cannot be encoded as UTF-8.
 position_invalid | invalid | A position is outside of its text.
-result_unbound | invalid | A result without a graph, such as an unpickled one, has no drawing.
-not_a_read_query | invalid | A query that reads is needed, and the text is a mutation.
+result_unbound | invalid | A result without a graph, such as an unpickled one, cannot be drawn.
+not_a_read_query | invalid | The text is a mutation where a read query is required.
 not_a_node_type | invalid | A node type is needed, and the name is that of an edge type.
 limit_invalid | invalid | A limit or page size is out of range.
 limit_negative | invalid | `limit` or `offset` of a query is negative.
@@ -231,13 +231,13 @@ proposal_same_branch | invalid | The source and the target of a proposal are the
 proposal_invalid | invalid | The text of a proposal, comment or review is invalid.
 actor_invalid | invalid | The name of the actor is too long, blank or has control characters.
 proposal_limit | limit | There are too many open proposals; merge or close some.
-proposal_moved | conflict | The source moved on since it was looked at; look at it again.
+proposal_moved | conflict | The source has newer commits than the given one; review the new state.
 proposal_source_gone | conflict | The source branch was deleted; create it again, or close.
 comment_not_found | not_found | The proposal has no such comment.
 cursor_invalid | invalid | The cursor of an event feed is not one that a page returned.
 page_token_invalid | invalid | The page token is not one that a page returned.
 review_required | conflict | The proposal does not satisfy the protection of its target yet.
-check_unknown | conflict | The protection requires a check that is not known here.
+check_unknown | conflict | The protection requires a check that is not loaded.
 check_contention | contention | The branch changed while slow checks ran; merge again.
 branch_protected | denied | The branch or tag is protected: merge a proposal instead.
 protection_invalid | invalid | The rules of a protection are invalid; it lists all problems.

@@ -1,7 +1,6 @@
-"""Rules of the source tree: one-way imports, short files, light start-up, docstrings."""
+"""Rules of the source tree: short files, light start-up, docstrings; `make check` has imports."""
 
 import ast
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -26,17 +25,6 @@ COLUMN_MAPPING = {
 HEAVY = ("hypothesis", "pyarrow", "rich")
 
 
-def test_import_contracts_hold():
-    run = subprocess.run(
-        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-
-
 def test_every_module_is_documented_short_and_imports_its_own_package_at_the_top():
     problems = [problem for path in MODULES for problem in find_problems(path)]
     assert problems == []
@@ -46,8 +34,8 @@ def test_every_class_name_has_one_meaning():
     names = Counter(
         node.name
         for path in MODULES
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
     )
     assert len(names) > 500
     assert [name for name, count in names.items() if count > 1] == []

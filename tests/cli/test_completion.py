@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
     queries = stored_folder(folder / "stored")
     served = og.init(folder / "served", SCHEMA)
     started = ("--graph", f"notes={served.uri}", "--queries", queries, "--unauthenticated")
-    with serving(*started, "--no-maintenance") as server:
+    with serving(*started) as server:
         (folder / "config.yaml").write_text(CONFIG.format(url=server.url))
         yield folder
 

@@ -8,7 +8,7 @@ from tests.support.graphs import CALLS_AT, PORT, SHIP, dump, insert, make_graph
 from tests.support.maintainer_children import maintain_in_child, maintain_to_step
 
 MOST_STEPS = 120
-STRIDE, STRIDE_ON_S3 = (1, 1) if SOAK_SECONDS else (3, 20)
+STRIDE, STRIDE_ON_S3 = (1, 1) if SOAK_SECONDS else (7, 40)
 """Of the steps on disk and in a bucket, every which one is a crash point; `make soak` has time."""
 EXPECTED = {
     "maintain: probed",

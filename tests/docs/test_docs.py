@@ -25,8 +25,11 @@ from tests.support.docs import (
     console_commands,
     links,
     page_blocks,
+    page_name,
     pages,
+    run_python,
     shows,
+    uses_spark,
 )
 from tests.support.program import omnigraph_said
 
@@ -40,9 +43,7 @@ MODULES = sorted(
 )
 
 
-each_page = pytest.mark.parametrize(
-    "page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix()
-)
+each_page = pytest.mark.parametrize("page", pages(), ids=page_name)
 
 
 # --- generated tables --------------------------------------------------------------------------
@@ -167,20 +168,9 @@ def test_one_line_of_dots_stands_for_any_lines():
     assert not shows("a\n", "a\nb\n")
 
 
-@each_page
+@pytest.mark.parametrize("page", [p for p in pages() if not uses_spark(p)], ids=page_name)
 def test_python_blocks_of_a_page_run_one_after_the_other(page):
-    names = {"__name__": "__main__"}
-    for block in (b for b in page_blocks(page) if b.language == "python"):
-        if ">>>" not in block.text:
-            exec(compile(block.text, block.place, "exec"), names)
-            continue
-        test = doctest.DocTestParser().get_doctest(
-            block.text, names, block.place, block.place, block.line
-        )
-        said = []
-        failed = doctest.DocTestRunner().run(test, out=said.append, clear_globs=False).failed
-        names.update(test.globs)
-        assert not failed, "".join(said)
+    run_python(page)
 
 
 def test_doctests_of_all_modules_hold():

@@ -76,7 +76,7 @@ def place(tmp_path_factory):
         path.write_text(text)
     served = og.init(folder / "served", SCHEMA)
     served.insert("Person", [{"name": "Ada", "age": 36}])
-    stored = ("--queries", folder / "stored", "--unauthenticated", "--no-maintenance")
+    stored = ("--queries", folder / "stored", "--unauthenticated")
     with serving("--graph", f"knowledge={served.uri}", *stored) as server:
         home = folder / "home"
         home.mkdir()

@@ -141,6 +141,26 @@ print(graph.query("match { $p: People  $p.age > 10 } return { $p.name as n } ord
     assert (code, json.loads(text)["rows"]) == (0, [{"years": 52}])
 
 
+@pytest.fixture(scope="module")
+def notes(programs, tmp_path_factory):
+    """Return a folder with a graph of notes, and files that commands with extras read."""
+    folder = tmp_path_factory.mktemp("notes")
+    schema = "node Note { slug: String @key  text: String  v: Vector(8)? @embed(text) }\n"
+    (folder / "schema.pg").write_text(schema)
+    (folder / "data.ndjson").write_text('{"type":"Note","data":{"slug":"a","text":"b"}}\n')
+    (folder / "notes.csv").write_text("slug,text\nc,d\n")
+    (folder / "pipeline.yaml").write_text(
+        "version: 1\nname: notes\nsources: { notes: { csv: notes.csv } }\n"
+        "nodes: { Note: { source: notes, properties: { slug: slug, text: text } } }\n"
+    )
+    shutil.copy(ROOT / "samples" / "harbour" / "policy.yaml", folder)
+    program = programs / "omnigraph"
+    assert run([program, "init", "./g", "--schema", "schema.pg"], folder)[0] == 0
+    loaded = run([program, "load", "./g", "--data", "data.ndjson", "--mode", "append"], folder)
+    assert loaded[0] == 0, loaded[1]
+    return folder
+
+
 @pytest.mark.parametrize(
     ("words", "extra"),
     [
@@ -152,21 +172,8 @@ print(graph.query("match { $p: People  $p.age > 10 } return { $p.name as n } ord
         (["pipeline", "run", "pipeline.yaml", "--store", "./g"], "spark"),
     ],
 )
-def test_an_error_names_the_extra(programs, tmp_path, words, extra):
-    schema = "node Note { slug: String @key  text: String  v: Vector(8)? @embed(text) }\n"
-    (tmp_path / "schema.pg").write_text(schema)
-    (tmp_path / "data.ndjson").write_text('{"type":"Note","data":{"slug":"a","text":"b"}}\n')
-    (tmp_path / "notes.csv").write_text("slug,text\nc,d\n")
-    (tmp_path / "pipeline.yaml").write_text(
-        "version: 1\nname: notes\nsources: { notes: { csv: notes.csv } }\n"
-        "nodes: { Note: { source: notes, properties: { slug: slug, text: text } } }\n"
-    )
-    shutil.copy(ROOT / "samples" / "harbour" / "policy.yaml", tmp_path)
-    program = programs / "omnigraph"
-    assert run([program, "init", "./g", "--schema", "schema.pg"], tmp_path)[0] == 0
-    loaded = run([program, "load", "./g", "--data", "data.ndjson", "--mode", "append"], tmp_path)
-    assert loaded[0] == 0, loaded[1]
-    code, text = run([program, *words], tmp_path)
+def test_an_error_names_the_extra(programs, notes, words, extra):
+    code, text = run([programs / "omnigraph", *words], notes)
     assert code != 0
     assert f"pip install 'omnigraph[{extra}]'" in text
     assert "Traceback" not in text

@@ -1,49 +1,23 @@
 """A load on Spark lands beside processes that never pause: nothing is lost or half visible."""
 
-import multiprocessing
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor
 
 import omnigraph.graph as og
-from omnigraph.errors import OmniError
+from tests.support.change_workers import PATIENCE, insert_people, see_loads
 from tests.support.changes import read_state
+from tests.support.fork_server import CONTEXT, process_pool
 from tests.support.spark_loads import SCHEMA, knows, load, people
 
 WRITERS = 4
 LOADS = 10 if os.environ.get("SOAK_SECONDS") else 1
 SIZE = 30
-PATIENCE = 600
 KNOWN = {"expected_version_mismatch", "contention"}
 """What a writer may be refused for that was not alone for long enough."""
 
 
-def write(uri, number, begun, over):
-    """Insert people one after the other until all is over; return what was acknowledged or not."""
-    graph, made, refused = og.open(uri), {}, set()
-    begun.wait(PATIENCE)
-    while not over.is_set():
-        name = f"w{number}-{len(made)}"
-        text = f'query q() {{ insert Person {{ name: "{name}", age: {number} }} }}'
-        try:
-            made[name] = graph.mutate(text).commit.id
-        except OmniError as error:
-            refused.add(error.code)
-    return made, refused
-
-
-def look(uri, begun, over):
-    """Look at the graph until all is over; return how many people of each load were ever seen."""
-    seen = set()
-    begun.wait(PATIENCE)
-    while not over.is_set():
-        names = [*read_state(og.open(uri))["Person"]]
-        seen |= {(t, sum(name.startswith(f"l{t}-") for name in names)) for t in range(LOADS)}
-    return seen
-
-
 def await_a_write(uri):
-    """Wait until somebody has written, so that who is about to publish has lost a race."""
+    """Wait for a write, so that the load about to publish has lost a race."""
     graph, end = og.open(uri), time.monotonic() + PATIENCE
     before = graph.snapshot().commit_id
     while graph.snapshot().commit_id == before:
@@ -60,12 +34,13 @@ def test_loads_land_beside_writers_that_never_pause(spark, tmp_path):
             await_a_write(graph.uri)
 
     graph._manifest.datasets.observe = observe
-    spawn = multiprocessing.get_context("spawn")
-    with spawn.Manager() as manager, ProcessPoolExecutor(WRITERS + 1, spawn) as pool:
+    with CONTEXT.Manager() as manager, process_pool(WRITERS + 1) as pool:
         over, begun = manager.Event(), manager.Barrier(WRITERS + 2)
         try:
-            writers = [pool.submit(write, graph.uri, n, begun, over) for n in range(WRITERS)]
-            reader = pool.submit(look, graph.uri, begun, over)
+            writers = [
+                pool.submit(insert_people, graph.uri, n, begun, over) for n in range(WRITERS)
+            ]
+            reader = pool.submit(see_loads, graph.uri, LOADS, begun, over)
             begun.wait(PATIENCE)
             for turn in range(LOADS):
                 rows = [(f"l{turn}-{n}", turn, f"{turn}-{n}@x") for n in range(SIZE)]

@@ -42,6 +42,7 @@ def test_metrics_have_an_address_of_their_own(tmp_path, workers):
     with serving(
         f"--graph=people={uri}",
         "--unauthenticated",
+        "--maintenance",
         f"--workers={workers}",
         f"--metrics-address=127.0.0.1:{port}",
     ) as server:

@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Barrier, Event
 
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
-from tests.support.changes import Delete, Put, Set, Step, Where
+from tests.support.changes import Delete, Put, Set, Step, Where, read_state
 from tests.support.children import Place, drain, finish, start
 from tests.support.surfaces import Columns, Lines, Mutation, Surface, Verdict, Wanted, record
 
@@ -31,6 +32,7 @@ edge Member: Person -> Team @card(0..2) { slot: I32? @unique }
 edge Knows: Person -> Person { @unique(src, dst) }
 edge Leads: Person -> Team @card(1..2)
 """
+PATIENCE = 600
 PEOPLE = tuple(f"p{number}" for number in range(12))
 TEAMS = tuple(f"t{number}" for number in range(4))
 EMAILS = tuple(f"e{number}" for number in range(6))
@@ -229,3 +231,31 @@ def _child(connection: Connection, place: Place, surface: str, wanted: Wanted, s
     done = attempt(graph, surface, wanted)
     assert done.commit is not None, done
     connection.send("done")
+
+
+def insert_people(
+    uri: str, number: int, begun: Barrier, over: Event
+) -> tuple[dict[str, str], set[str]]:
+    """Insert people one after the other until all is over; return what was acknowledged or not."""
+    graph, made, refused = og.open(uri), dict[str, str](), set[str]()
+    begun.wait(PATIENCE)
+    while not over.is_set():
+        name = f"w{number}-{len(made)}"
+        text = f'query q() {{ insert Person {{ name: "{name}", age: {number} }} }}'
+        try:
+            commit = graph.mutate(text).commit
+            assert commit is not None, "it inserts"
+            made[name] = commit.id
+        except OmniError as error:
+            refused.add(error.code)
+    return made, refused
+
+
+def see_loads(uri: str, loads: int, begun: Barrier, over: Event) -> set[tuple[int, int]]:
+    """Look at a graph until all is over; return how many people of each load were ever seen."""
+    seen = set[tuple[int, int]]()
+    begun.wait(PATIENCE)
+    while not over.is_set():
+        names = [*read_state(og.open(uri))["Person"]]
+        seen |= {(n, sum(name.startswith(f"l{n}-") for name in names)) for n in range(loads)}
+    return seen

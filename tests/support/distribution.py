@@ -19,6 +19,7 @@ APART = ("tests/pipeline/test_clusters.py", "tests/pipeline/test_notebooks.py")
 ELSEWHERE = (
     "tests/architecture/test_extending.py",
     "tests/behaviour/test_earlier_releases.py",
+    "tests/docs/test_spark_pages.py",
     "tests/substrate/test_spark_source.py",
     "tests/unit/query/test_number_overflow.py",
 )

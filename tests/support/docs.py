@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,3 +124,33 @@ def shows(shown: str, output: str) -> bool:
         for line in shown.splitlines(keepends=True)
     )
     return re.fullmatch("".join(parts), output) is not None
+
+
+def page_name(page: Path) -> str:
+    """Return the path of a page from the root of the source tree."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def _python(page: Path) -> list[Block]:
+    return [block for block in page_blocks(page) if block.language == "python"]
+
+
+def uses_spark(page: Path) -> bool:
+    """Return whether Python of a page starts a session, or uses one that runs."""
+    return any(re.search(r"pipeline|spark", block.text) for block in _python(page))
+
+
+def run_python(page: Path) -> None:
+    """Run the Python blocks of a page one after the other; sessions show what they show."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in _python(page):
+        if ">>>" not in block.text:
+            exec(compile(block.text, block.place, "exec"), names)
+            continue
+        test = doctest.DocTestParser().get_doctest(
+            block.text, names, block.place, block.place, block.line
+        )
+        said: list[str] = []
+        failed = doctest.DocTestRunner().run(test, out=said.append, clear_globs=False).failed
+        names.update(test.globs)
+        assert not failed, "".join(said)

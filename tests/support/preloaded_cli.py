@@ -2,7 +2,8 @@
 
 Most of a short command is imports. One process makes them once and then forks a child per command:
 a process of its own, with its own arguments, folder, environment and streams. A server goes on
-beside the tests, and its parent reports how it ended.
+beside the tests, and its parent reports how it ended; that parent also forks the processes of a
+server that has several.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import socket
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
-from typing import Any, TextIO
+from types import SimpleNamespace
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 import click
 
@@ -40,15 +42,13 @@ _SERVER = (
 """What a server imports when it starts."""
 
 
-class Started:
-    """A program that goes on, with the part of the interface of `Popen` that tests need."""
+class _Reported:
+    """A process whose parent reports it, with the part of the interface of `Popen` in use."""
 
-    def __init__(self, report: int, stdout: int, stderr: int) -> None:
+    def __init__(self, report: int) -> None:
         self._report = os.fdopen(report)
         self.pid = int(self._report.readline())
         self.returncode: int | None = None
-        self.stdout: TextIO = os.fdopen(stdout)
-        self.stderr: TextIO = os.fdopen(stderr)
 
     def poll(self) -> int | None:
         """Return the exit code, None while it runs."""
@@ -66,6 +66,10 @@ class Started:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        """Ask it to stop."""
+        self.send_signal(signal.SIGTERM)
+
     def kill(self) -> None:
         """End it by force."""
         self.send_signal(signal.SIGKILL)
@@ -75,6 +79,32 @@ class Started:
             self.returncode = int(self._report.readline())
             self._report.close()
         return self.returncode
+
+
+class Started(_Reported):
+    """A program that goes on."""
+
+    def __init__(self, report: int, stdout: int, stderr: int) -> None:
+        super().__init__(report)
+        self.stdout: TextIO = os.fdopen(stdout)
+        self.stderr: TextIO = os.fdopen(stderr)
+
+
+class _Worker(_Reported):
+    """A process of a server, forked by the parent of the server."""
+
+    def __init__(self, forker: socket.socket, command: Sequence[str], **options: Any) -> None:
+        (theirs_in, ours_in), (ours_out, theirs_out), (report, theirs) = (
+            os.pipe() for _ in range(3)
+        )
+        request = {"module": command[2], "env": dict(options["env"])}
+        files = [theirs_in, theirs_out, theirs, *options["pass_fds"]]
+        socket.send_fds(forker, [json.dumps(request).encode()], files)
+        for file in files[:3]:
+            os.close(file)
+        self.stdin: BinaryIO = os.fdopen(ours_in, "wb")
+        self.stdout: BinaryIO = os.fdopen(ours_out, "rb")
+        super().__init__(report)
 
 
 class Warm:
@@ -185,35 +215,92 @@ def _reap() -> None:
             pass
 
 
-def _look_after(request: Mapping[str, Any], streams: Sequence[int]) -> None:
-    """Start the program in a child, report its process and how that ended, and exit."""
+def _look_after(request: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
+    """Run a server in a child, fork its workers, report how it ended, and exit."""
     *own, report = streams
+    requests, forker = socket.socketpair(type=socket.SOCK_SEQPACKET)
+
+    def serve() -> NoReturn:
+        requests.close()
+        _fork_workers(forker)
+        _become(request, own)
+
+    child = _fork_child(serve, report)
+    forker.close()
+    while True:
+        data, files, _, _ = socket.recv_fds(requests, _LIMIT, 8)
+        if not data:  # the server has ended
+            _report_end(child, report)
+        if os.fork() == 0:
+            requests.close()
+            stdin, stdout, worker_report, *sockets = files
+            streams = (stdin, stdout, own[2])
+            start = partial(_become_worker, json.loads(data), streams, sockets)
+            _report_end(_fork_child(start, worker_report), worker_report)
+        for file in files:
+            os.close(file)
+
+
+def _fork_child(run: Callable[[], NoReturn], report: int) -> int:
+    """Run a function in a child, and report its process."""
     child = os.fork()
     if child == 0:
         os.close(report)
-        _become(request, own)
-    for stream in own:
-        os.close(stream)
+        run()
     os.write(report, f"{child}\n".encode())
+    return child
+
+
+def _report_end(child: int, report: int) -> NoReturn:
+    """Report how a child ended, and exit."""
     _, status = os.waitpid(child, 0)
     os.write(report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
     os._exit(0)
 
 
-def _become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
+def _fork_workers(forker: socket.socket) -> None:
+    """Let the server of this process get its workers from its parent."""
+    supervisor: Any = import_module("omnigraph.server.supervisor")
+    supervisor.subprocess = SimpleNamespace(
+        Popen=partial(_Worker, forker),
+        PIPE=subprocess.PIPE,
+        TimeoutExpired=subprocess.TimeoutExpired,
+    )
+
+
+def _become_worker(
+    request: Mapping[str, Any], streams: Sequence[int], sockets: Sequence[int]
+) -> NoReturn:
+    """Be a process of a server, with signals blocked as a server starts them."""
+    os.setsid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    # Metrics look for the folder they share when they are imported.
+    for name in [n for n in sys.modules if n.startswith(("prometheus_client", "omnigraph.server"))]:
+        del sys.modules[name]
+    _run(request["module"], streams, request["env"], map(str, sockets))
+
+
+def _become(request: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
     """Be the program from here on."""
+    os.chdir(request["cwd"])
+    _run("omnigraph.cli.app", streams, request["env"], request["arguments"])
+
+
+def _run(
+    module: str, streams: Sequence[int], env: Mapping[str, str], arguments: Iterable[str]
+) -> NoReturn:
+    """Run `main()` of a module with these streams, and exit."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     sys.stdin, sys.stdout, sys.stderr = (
         os.fdopen(number, mode, encoding="utf-8") for number, mode in enumerate("rww")
     )
-    os.chdir(request["cwd"])
     os.environ.clear()
-    os.environ.update(request["env"])
-    sys.argv = ["omnigraph", *request["arguments"]]
+    os.environ.update(env)
+    sys.argv = ["omnigraph", *arguments]
     code = 1
     try:
-        import_module("omnigraph.cli.app").main()
+        import_module(module).main()
         code = 0
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 0 if left.code is None else 1

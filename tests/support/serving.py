@@ -89,9 +89,12 @@ def serving(
 ) -> Iterator[Server]:
     """Run `omnigraph serve` with some arguments within the block.
 
-    Only what is not `preloaded` ends as any process of Python does.
+    Only what is not `preloaded` ends as any process of Python does, and has a maintenance process,
+    which takes longer to start than most of these tests, unless arguments are about maintenance.
     """
     words = [*command, "--bind", "127.0.0.1:0", *map(str, arguments)]
+    if preloaded and command == ("serve",) and "--maintenance" not in " ".join(words):
+        words.append("--no-maintenance")
     process = _start(words, {**_clean(), **(environment or {})}, preloaded)
     assert process.stdout is not None, "it has a pipe"
     assert process.stderr is not None, "it has a pipe"

@@ -92,7 +92,7 @@ class _HistoryWalk:
             for parent in step.followed:
                 commits.add(parent)
 
-    def _visit(self, row: CommitRow) -> _Step:
+    def _visit(self, row: CommitRow) -> _VisitedCommit:
         """Compare the entity that a commit left with that of its parents, as far as needed.
 
         The first parent comes first: what it has alike was not merged. If it cannot be read, it is
@@ -102,7 +102,7 @@ class _HistoryWalk:
         try:
             after = self._reader.row(row.commit.id)
         except VersionReclaimed:
-            return _Step(is_cut=True)
+            return _VisitedCommit(is_cut=True)
         is_taken = False
         for parent in row.commit.parents[:2]:
             side = sides[parent] = self._side(parent)
@@ -111,7 +111,7 @@ class _HistoryWalk:
                 break
         first = next(iter(sides.values()), _Side())
         is_change = first.is_known and not is_taken and not same_entity(first.row, after)
-        return _Step(
+        return _VisitedCommit(
             images=(first.row, after) if is_change else None,
             followed=[parent for parent, side in sides.items() if side.is_known],
             is_cut=not all(side.is_known for side in sides.values()),
@@ -149,7 +149,7 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _VisitedCommit:
     """What a commit changed, the parents to go on with, and whether one cannot be read."""
 
     images: tuple[EntityRow | None, EntityRow | None] | None = None

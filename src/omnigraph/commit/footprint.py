@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -151,15 +151,3 @@ def _places(hashes: _Hashes, size: int) -> npt.NDArray[np.int64]:
     probes = np.arange(_PROBES, dtype=np.uint64)
     mixed: npt.NDArray[np.uint64] = hashes[:, None] + step[:, None] * probes[None, :]
     return (mixed % np.uint64(size)).astype(np.int64)
-
-
-def union_of(footprints: Iterable[Footprint]) -> Footprint:
-    """Return what several commits changed together."""
-    types: set[TypeKey] = set()
-    keys: set[int] = set()
-    for footprint in footprints:
-        if footprint.types is None or not isinstance(footprint.keys, frozenset):
-            return Footprint()
-        types |= footprint.types
-        keys |= footprint.keys
-    return Footprint(frozenset(types), frozenset(keys))

@@ -56,7 +56,7 @@ def _comment_id(comment: int | Comment) -> int:
     """Return the ID of a comment that is given, or given by its ID."""
     given: object = comment.id if isinstance(comment, Comment) else comment
     if not isinstance(given, int):
-        message = f"a comment is given by its ID, a whole number, not {given!r:.40}"
+        message = f"the ID of a comment is an integer, not {given!r:.40}"
         raise InvalidInput(message, code="proposal_invalid", problems=[message])
     return given
 
@@ -86,7 +86,7 @@ class ProposalsApi(GraphPart[_ContextT, _StateT]):
         """Return a proposal as it is now."""
         given: object = number
         if not isinstance(given, int):
-            message = f"the number of a proposal is a whole number, not {given!r:.40}"
+            message = f"the number of a proposal is an integer, not {given!r:.40}"
             raise InvalidInput(message, code="proposal_invalid", problems=[message])
         return self._bound(self._get(number))
 

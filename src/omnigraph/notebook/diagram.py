@@ -65,7 +65,7 @@ def schema_diagram(types: Sequence[Mapping[str, Any]]) -> Html | None:
         return None
     label = f"Schema: {plural(len(boxes), 'node type')}, {plural(len(arrows), 'edge type')}"
     rest = len(nodes) - len(boxes)
-    more = note(f"{plural(rest, 'more node type')} not drawn") if rest else None
+    more = note(f"{plural(rest, 'more node type')} not shown") if rest else None
     return join(_draw_boxes(boxes, arrows, label), more)
 
 
@@ -153,7 +153,7 @@ def graph_drawing(nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[st
     title = f"Graph: {plural(len(order), 'node')}, {plural(len(arrows), 'edge')}"
     spans = [(width, 60.0) for width in room]
     rest = len(keyed) - len(order)
-    more = note(f"{plural(rest, 'more node')} not drawn") if rest else None
+    more = note(f"{plural(rest, 'more node')} not shown") if rest else None
     return join(
         _legend(sorted({key[0] for key in keyed})),
         _svg(title, places, spans, [*lines, *named, *discs]),

@@ -108,10 +108,6 @@ class TypeScope:
         """Return whether a type is granted, possibly without some properties."""
         return any(grant.covers(type_name) for grant in self.grants)
 
-    def grants_all_properties(self, type_name: str) -> bool:
-        """Return whether a type is granted with all its properties."""
-        return frozenset() in self.masks_of(type_name)
-
     def union_of_types(self, other: TypeScope) -> TypeScope:
         """Return the types of both scopes, with all properties."""
         return TypeScope.of(TypeGrant(grant.types) for grant in self.grants | other.grants)

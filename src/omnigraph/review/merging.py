@@ -174,8 +174,8 @@ def _states(base: Snapshot, types: Sequence[str]) -> object:
 
 def _too_slow(check: StateCheck) -> Contention:
     message = (
-        f"check '{check.name}' and other writers kept each other waiting: the branch changed "
-        f"while it ran, and it takes longer than {CHECK_TIMEOUT_SECONDS:.0f} seconds; try again"
+        f"other writers changed the branch while check '{check.name}' ran, which took longer than "
+        f"{CHECK_TIMEOUT_SECONDS:.0f} seconds; merge again"
     )
     return Contention(message, code="check_contention", check=check.name)
 
@@ -348,13 +348,13 @@ def enforced_checks(
 
 
 def _check_known(rules: Sequence[Any], checks: Sequence[StateCheck]) -> None:
-    """Raise if a rule requires a check that is not known here."""
+    """Raise if a rule requires a check that is not loaded."""
     known = {check.name for check in checks}
     missing = sorted({name for rule in rules for name in rule.checks} - known)
     if missing:
         names = ", ".join(missing)
         raise OmniError(
-            f"the protection requires checks that are not known here: {names}; open the graph with "
+            f"the protection requires checks that are not loaded: {names}; open the graph with "
             "the queries that have them (`checks=`, `--checks`), or merge on the server",
             code="check_unknown",
             category=Category.CONFLICT,

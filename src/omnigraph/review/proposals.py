@@ -293,7 +293,7 @@ def create_proposal(
         raise InvalidInput(message, code="proposal_same_branch", branch=source.branch)
     base, _ = divergence(manifest, source, target)
     if base == source.commit_id:
-        message = f"nothing to merge: '{target.branch}' has everything that '{source.branch}' has"
+        message = f"nothing to merge: '{target.branch}' contains all commits of '{source.branch}'"
         raise InvalidInput(message, code="proposal_empty", source=source.branch)
     record = ProposalRecord(
         number=0,
@@ -329,8 +329,8 @@ def _check_new(manifest: Manifest, head: ProposalHead, record: ProposalRecord) -
         same = (other.source, other.target) == (record.source, record.target)
         if same and with_merge(manifest, other).is_open:
             raise OmniError(
-                f"proposal {other.number} asks to merge '{record.source}' into "
-                f"'{record.target}' already",
+                f"proposal {other.number} to merge '{record.source}' into '{record.target}' "
+                "is open already",
                 code="proposal_exists",
                 category=Category.CONFLICT,
                 details={"proposal": other.number},
@@ -659,7 +659,8 @@ def add_review(
     head = record.head if newest is None or not record.is_open else newest.commit_id
     if commit is not None and commit != head:
         raise OmniError(
-            f"branch '{record.source}' has moved from {commit!s:.40} to {head}; look at it again",
+            f"branch '{record.source}' has moved from {commit!s:.40} to {head}; "
+            "review the new state",
             code="proposal_moved",
             category=Category.CONFLICT,
             details={"expected": f"{commit!s:.40}", "actual": head},

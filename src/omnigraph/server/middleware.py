@@ -242,7 +242,7 @@ def with_tracing(app: ASGIApp, environment: Mapping[str, str]) -> ASGIApp:
         resources = import_module("opentelemetry.sdk.resources")
     except ModuleNotFoundError as error:
         message = (
-            f"{OTLP_ENDPOINT_VARIABLE} is set, but OpenTelemetry is not there: "
+            f"{OTLP_ENDPOINT_VARIABLE} is set, but OpenTelemetry is not installed: "
             f"{install_command('telemetry')}"
         )
         raise InvalidInput(message, code="telemetry_missing") from error

@@ -216,6 +216,6 @@ def choose_auth_mode(*, tokens: bool, policies: bool, unauthenticated: bool) -> 
         return AuthMode.OPEN
     message = (
         "there are neither tokens nor a policy: set OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, "
-        "or say --unauthenticated to serve everything to everybody"
+        "or pass --unauthenticated to allow every request"
     )
     raise InvalidInput(message, code="server_unprotected")

@@ -83,7 +83,7 @@ class QueryAlias:
 
 
 @dataclass(frozen=True, slots=True)
-class _Server:
+class _ServerEntry:
     url: str
     name: str
 
@@ -144,7 +144,7 @@ class _UserConfigReader:
 
     def read(self, folder: Path, value: object) -> UserConfig:
         top = self._section(value, "", _SECTIONS)
-        servers = self._named(top, "servers", _Server)
+        servers = self._named(top, "servers", _ServerEntry)
         clusters = self._named(top, "clusters", _Cluster)
         return UserConfig(
             folder=folder,

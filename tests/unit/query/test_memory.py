@@ -16,7 +16,7 @@ from omnigraph.errors import InvalidInput
 from omnigraph.query.engine import QuerySettings
 from omnigraph.query.limits import PROCESS_MEMORY, MemoryPool, QueryLimit
 
-NODES = 260
+NODES = 200
 DOCUMENTS, TEXT_BYTES, LIMIT = 60_000, 1_020, 24_000_000
 SCHEMA = """
 node Person { name: String @key }
@@ -129,14 +129,14 @@ def hungry(graph, pool, **settings):
 
 
 def test_queries_of_a_process_share_memory_and_give_it_back(uri):
-    graph, pool = og.open(uri, mode="ro"), MemoryPool(4_000_000)
+    graph, pool = og.open(uri, mode="ro"), MemoryPool(2_400_000)
     first = hungry(graph, pool)
     held = pool.used
-    assert NODES**2 * 8 * 3 <= held < 4_000_000
+    assert NODES**2 * 8 * 3 <= held < 2_400_000
     with pytest.raises(QueryLimit, match="Try again later") as refused:
         hungry(graph, pool)
     assert refused.value.code == "query_memory_busy"
-    assert refused.value.details == {"operator": "Expand", "limit": 4_000_000}
+    assert refused.value.details == {"operator": "Expand", "limit": 2_400_000}
     assert pool.used == held
     assert len(list(first)) == NODES**2
     assert pool.used == 0
@@ -171,7 +171,7 @@ def test_a_query_that_ends_or_fails_holds_nothing(uri):
 
 
 def test_concurrent_queries_stay_within_the_memory_of_the_process(uri):
-    graph, pool = og.open(uri, mode="ro"), MemoryPool(7_000_000)
+    graph, pool = og.open(uri, mode="ro"), MemoryPool(4_200_000)
     text = f"query q() {{ match {{ {FIRST} }} return {{ sum($e.since) as n }} }}"
     most, codes, done = 0, [], []
 
@@ -191,7 +191,7 @@ def test_concurrent_queries_stay_within_the_memory_of_the_process(uri):
             most = max(most, pool.used)
         for thread in threads:
             thread.join()
-    assert 0 < most <= 7_000_000
+    assert 0 < most <= 4_200_000
     assert done
     assert set(codes) <= {"query_memory_busy"}
     assert {row["n"] for result in done for row in result.rows} == {NODES**2}
@@ -201,10 +201,10 @@ def test_concurrent_queries_stay_within_the_memory_of_the_process(uri):
 def test_the_memory_of_the_process_can_be_set(monkeypatch, uri):
     monkeypatch.setattr(PROCESS_MEMORY, "limit", PROCESS_MEMORY.limit)
     monkeypatch.setattr(PROCESS_MEMORY, "used", 0)  # streams of other tests may hold some
-    omnigraph.set_query_memory(200_000)
+    omnigraph.set_query_memory(100_000)
     graph = og.open(uri, mode="ro")
     with pytest.raises(QueryLimit) as refused:
         graph.query(f"query q() {{ match {{ {FIRST} }} return {{ $e.since as n }} }}")
-    assert refused.value.details == {"operator": "Expand", "limit": 200_000}
+    assert refused.value.details == {"operator": "Expand", "limit": 100_000}
     with pytest.raises(InvalidInput, match="from 0 up"):
         omnigraph.set_query_memory(-1)

@@ -23,14 +23,14 @@ def protection() -> None:
 @graph_command(actor=True, mode="rw")
 @click.option("--branch", "branches", multiple=True, help="Branch or pattern; repeatable.")
 @click.option("--tag", "tags", multiple=True, help="Tag or pattern; repeatable.")
-@click.option("--approvals", type=click.IntRange(0), default=1, help="Approvals that are needed.")
+@click.option("--approvals", type=click.IntRange(0), default=1, help="Required approvals.")
 @click.option("--from", "group", help="Group of the policy whose approvals count.")
 @click.option("--approver", "approvers", multiple=True, help="Actor whose approval counts.")
 @click.option("--check", "checks", multiple=True, help="Check that has to pass; repeatable.")
 @click.option("--stale-approvals", is_flag=True, help="Count approvals of older states, too.")
 @click.option("--self-approval", is_flag=True, help="Count approvals of authors, too.")
 @click.option("--rules", type=click.Path(path_type=Path), help="JSON file with a list of rules.")
-@click.option("--add", is_flag=True, help="Keep the rules that are stored.")
+@click.option("--add", is_flag=True, help="Add to the stored rules instead of replacing them.")
 def set_protection(
     graph: Graph,
     branches: tuple[str, ...],

@@ -79,7 +79,6 @@ class ShellSession:
     graph: Graph
     style: TableStyle = field(default_factory=TableStyle)
     format_: str = "table"
-    is_interactive: bool = False
     branch: str = "main"
     time: str | None = None
     params: dict[str, Any] = field(default_factory=dict)

@@ -88,7 +88,7 @@ _MAPPING = (
     _field(
         "delete_missing",
         FieldKind.BOOL,
-        "the rows are all there are: other entities of the type are deleted",
+        "the rows are a full snapshot: entities of the type without a row are deleted",
         default="`false`",
         example="true",
     ),
@@ -268,7 +268,7 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "incremental",
             FieldKind.SECTION,
-            "read only what is new since the last run that the branch has",
+            "read only rows or files added since the last run published on the branch",
             default="everything is read",
             section="incremental",
         ),
@@ -277,14 +277,14 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "cursor",
             FieldKind.EXPRESSION,
-            "a value that grows: rows with a greater one than any before are new, and rows "
-            "without one",
+            "an increasing value: read rows in which it is greater than in all earlier runs, or "
+            "null",
             example="updated_at",
         ),
         _field(
             "files",
             FieldKind.CHOICE,
-            "with `parquet`, `csv` and `json`: files are new that were not read before, or changed",
+            "with `parquet`, `csv` and `json`: read files that are new or have changed",
             choices=INCREMENTS,
             example="new",
         ),

@@ -376,7 +376,7 @@ def _incremental(
         reader.report(Code.PIPELINE_CONTRADICTION, message, section.span)
     elif "files" in section.values and kind not in ("parquet", "csv", "json", ""):
         message = f"source `{name}`: `files` is valid with `parquet`, `csv` and `json` only"
-        hint = "name the column that grows: `incremental: {cursor: updated_at}`"
+        hint = "name an increasing column: `incremental: {cursor: updated_at}`"
         reader.report(Code.PIPELINE_CONTRADICTION, message, section.places["files"], hint)
     return IncrementalSpec(section.get("cursor"), section.span)
 

@@ -168,7 +168,7 @@ class _Sink:
 
 
 @dataclass(frozen=True)
-class _Source:
+class _ContributionRef:
     """A contribution as tasks know it: what it adds to which aggregation."""
 
     aggregation: int
@@ -190,7 +190,7 @@ class _ShufflePlan:
     last element is the number of all buckets.
     """
 
-    sources: Sequence[_Source]
+    sources: Sequence[_ContributionRef]
     sinks: Sequence[_Sink]
     firsts: Sequence[int]
 
@@ -198,8 +198,10 @@ class _ShufflePlan:
     def of(cls, aggregations: Sequence[KeyAggregation]) -> _ShufflePlan:
         """Return the plan of some aggregations."""
         numbered = list(enumerate(aggregations))
-        read = [_Source(n, c.numbers, c.address) for n, a in numbered for c in a.contributions]
-        computed = [_Source(n, c.numbers, None) for n, a in numbered for c in a.computed]
+        read = [
+            _ContributionRef(n, c.numbers, c.address) for n, a in numbered for c in a.contributions
+        ]
+        computed = [_ContributionRef(n, c.numbers, None) for n, a in numbered for c in a.computed]
         firsts = np.cumsum([0, *(each.buckets for each in aggregations)]).tolist()
         sinks = [_Sink(tuple(each.names), dict(each.flags)) for each in aggregations]
         return cls([*read, *computed], sinks, firsts)
@@ -377,7 +379,7 @@ def _encode(chunks: Sequence[pa.Array]) -> tuple[pa.Array, npt.NDArray[np.int32]
 
 
 def sum_by_id(
-    blocks: Sequence[tuple[_Source, pa.RecordBatch]], names: Sequence[str]
+    blocks: Sequence[tuple[_ContributionRef, pa.RecordBatch]], names: Sequence[str]
 ) -> tuple[pa.Array, dict[str, SumArray]]:
     """Return the keys of a bucket, each once, and the sums of their numbers by name."""
     ids, codes = _encode([block["id"] for _, block in blocks])

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 from omnigraph.errors import OmniError
 
 
-class _Source(TypedDict, total=False):
+class _SourcePosition(TypedDict, total=False):
     file: str | None
     line: int | None
 
@@ -58,11 +58,11 @@ class ClusterDiagnostics:
         """Whether no error was found."""
         return all(finding.severity != "error" for finding in self.recorded)
 
-    def error(self, code: str, path: str, message: str, **source: Unpack[_Source]) -> None:
+    def error(self, code: str, path: str, message: str, **source: Unpack[_SourcePosition]) -> None:
         """Record an error."""
         self.recorded.append(ClusterDiagnostic(code, "error", path, message, **source))
 
-    def warn(self, code: str, path: str, message: str, **source: Unpack[_Source]) -> None:
+    def warn(self, code: str, path: str, message: str, **source: Unpack[_SourcePosition]) -> None:
         """Record a warning."""
         self.recorded.append(ClusterDiagnostic(code, "warning", path, message, **source))
 

@@ -247,9 +247,9 @@ class ProposalListArguments(PagedArguments, kw_only=True):
     """Which proposals to list."""
 
     state: Annotated[str, Meta(description="`open`, `merged`, `closed` or `all`.")] = "open"
-    author: Annotated[str | None, Meta(description="Only of this actor.")] = None
-    reviewer: Annotated[str | None, Meta(description="Only with this actor as reviewer.")] = None
-    target: Annotated[str | None, Meta(description="Only into this branch.")] = None
+    author: Annotated[str | None, Meta(description="Only proposals of this actor.")] = None
+    reviewer: Annotated[str | None, Meta(description="Only proposals with this reviewer.")] = None
+    target: Annotated[str | None, Meta(description="Only proposals into this branch.")] = None
 
 
 class ProposalCloseArguments(ProposalArguments, kw_only=True):
@@ -264,7 +264,7 @@ class ProposalCommentArguments(ProposalArguments, kw_only=True):
     body: Annotated[str, Meta(description="The comment, as plain text.")]
     on: Annotated[
         dict[str, Any] | None,
-        Meta(description="What it is about: `type`, and if you like `id` and `property`."),
+        Meta(description="Subject: `type`, optionally with `id` and `property`."),
     ] = None
     thread: Annotated[int | None, Meta(description="ID of the comment to reply to.")] = None
 
