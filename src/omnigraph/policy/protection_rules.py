@@ -88,7 +88,7 @@ def _raise(problems: Sequence[str]) -> None:
 
 
 def _contradictions(rule: ProtectionRule) -> Iterator[str]:
-    """Yield why a rule would protect less than it says, or more than anybody can satisfy."""
+    """Yield why a rule would protect less than it says, or cannot be satisfied."""
     if not rule.proposal and (rule.approvals or rule.checks):
         yield "`proposal` is false, but `approvals` and `checks` are those of a proposal"
     if isinstance(rule.approvers, tuple) and rule.approvals > len(set(rule.approvers)):
