@@ -196,7 +196,9 @@ class Maintainer:
             timeout=_TURN_SECONDS,
         )
         compact = task == "compaction"
-        options = OptimizeOptions(compact=compact, index=not compact, types=[table_key])
+        options = OptimizeOptions(
+            compact=compact, index=not compact, derived=False, types=[table_key]
+        )
         report = optimize(self._manifest, request, options)
         if report.commit is None:
             return None

@@ -61,10 +61,14 @@ _LOST_RACES = (ExpectedVersionMismatch, SchemaMoved, Contention)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeOptions:
-    """What to do: compact, index or both, of these types (`node:T`, `edge:E`) or of all."""
+    """What to do: compact, index or both, of these types (`node:T`, `edge:E`) or of all.
+
+    With `derived`, topologies and the words of indexed texts are stored, too.
+    """
 
     compact: bool = True
     index: bool = True
+    derived: bool = True
     types: Collection[str] | None = None
 
 
@@ -167,7 +171,7 @@ def optimize(
     )
     try:
         commit = work.publish_with_retry()
-        if work.indexes and executor is None:
+        if work.indexes and executor is None and (options is None or options.derived):
             _store_derived_files(manifest, head_snapshot(manifest, request.branch))
         return MaintenanceReport(_with_lance_heads(manifest, work.reports), commit)
     finally:

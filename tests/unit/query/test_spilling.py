@@ -129,7 +129,8 @@ def test_a_file_that_cannot_be_written_is_reported(graph, monkeypatch):
 
 
 def test_a_time_limit_ends_a_query_that_spills(graph):
-    text = f"query q() {{ match {{ {CROSS}  $c: Person }} return {{ max($a.age + $b.age) as n }} }}"
+    body = f"{CROSS}  $c: Person }} return {{ max($a.age + $b.age + $c.age) as n }}"
+    text = f"query q() {{ match {{ {body} }}"
     settings = QuerySettings(memory=MEMORY, timeout=0.2)
     with pytest.raises(QueryLimit) as refused:
         graph._engine.run(graph.snapshot(), text, {}, None, settings)
