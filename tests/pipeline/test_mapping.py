@@ -14,7 +14,7 @@ from omnigraph.pipeline.load.model import FILE, ROW
 from omnigraph.pipeline.runs.planning import plan_pipeline
 from omnigraph.pipeline.sources import analysis
 from omnigraph.pipeline.sources.guards import FAULT_COLUMN
-from omnigraph.pipeline.sources.prepare import prepare_pipeline, run_key
+from omnigraph.pipeline.sources.prepare import prepare_pipeline, run_key, split_signature
 
 SCHEMA = """
 node Ship { imo: I64 @key  name: String  built: Date?  seen: DateTime?  flags: [String]? }
@@ -397,3 +397,18 @@ def test_the_key_of_a_run_follows_its_files(ready, tmp_path):
     assert first == second
     (tmp_path / "s.csv").write_text("imo,name\n1,abc\n")
     assert run_key(ready(text)) != first
+
+
+def test_a_split_setting_that_is_set_to_its_default_splits_alike(ready, tmp_path, spark):
+    (tmp_path / "s.csv").write_text("imo,name\n1,a\n")
+    found = ready("sources: {s: {csv: s.csv}}\nnodes: {Ship: {source: s}}\n")
+    name = "spark.sql.files.maxPartitionBytes"
+    spark.conf.unset(name)
+    unset = split_signature(found)
+    try:
+        spark.conf.set(name, spark.conf.get(name))
+        assert unset == split_signature(found) is not None
+        spark.conf.set(name, "20000")
+        assert split_signature(found) != unset
+    finally:
+        spark.conf.unset(name)

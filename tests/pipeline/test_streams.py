@@ -153,6 +153,7 @@ def test_a_stream_follows_a_graph_that_is_written_meanwhile(
     finally:
         running.stop()
     assert by_workers
+    assert pipeline.session() is spark
     assert flowed(copy) == flowed(graph)
     assert len(list(copy.export(types=["Note"]))) == 3
     assert batches(copy) == list(range(len(batches(copy))))
@@ -170,6 +171,7 @@ def test_rows_of_a_type_are_loaded_once_each(spark, copy, tmp_path, monkeypatch)
         rows = spark.readStream.schema("name string, age bigint").json(str(source))
         pipeline.stream_into(rows, copy, options).awaitTermination()
     assert by_workers == ["load_frames"]
+    assert pipeline.session() is spark  # not the copy of it that the stream ran in
     read = "query q() { match { $p: Person } return { $p.name, $p.age } order { $p.name } }"
     assert copy.query(read).rows == [
         {"p.name": "p0", "p.age": 0},

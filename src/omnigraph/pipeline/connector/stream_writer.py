@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -75,6 +75,10 @@ class StreamBatchWriter:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Write a batch, unless it was written before."""
+        with _unchanged_active_session(batch.sparkSession):
+            self._write(batch, number)
+
+    def _write(self, batch: DataFrame, number: int) -> None:
         stream = self._stream(batch.sparkSession)
         if number <= last_batch(self.manifest, self.request.branch, stream):
             return
@@ -136,6 +140,21 @@ class StreamBatchWriter:
         spark = batch.sparkSession
         frame = scratch.frame(spark, paths, f"`{LINE_COLUMN}` string")
         load_lines(self.manifest, request, frame, SparkLoadOptions(), spark, removals)
+
+
+@contextmanager
+def _unchanged_active_session(of_batch: SparkSession) -> Iterator[None]:
+    """Restore the active session if that of a batch replaced it.
+
+    `createDataFrame` activates its session for the whole process. The session of a batch is a copy
+    from when the stream started: later settings of the user would have no effect on it.
+    """
+    before = SparkSession._activeSession
+    try:
+        yield
+    finally:
+        if SparkSession._activeSession is of_batch:
+            SparkSession._activeSession = before
 
 
 def last_batch(manifest: Manifest, branch: str, stream: str) -> int:

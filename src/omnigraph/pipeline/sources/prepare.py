@@ -170,5 +170,6 @@ def split_signature(ready: PreparedPipeline) -> str | None:
         return None
     if key is None:
         return None
-    sizes = [ready.spark.conf.get(f"spark.sql.files.{name}", None) for name in _SPLIT_SETTINGS]
+    # Without a default of ours, a setting that is not set equals one set to the default of Spark.
+    sizes = [ready.spark.conf.get(f"spark.sql.files.{name}") for name in _SPLIT_SETTINGS]
     return " ".join([key, pyspark.__version__, str(cores), *map(str, sizes)])
