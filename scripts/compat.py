@@ -58,8 +58,9 @@ def main() -> int:
         for python in pythons
         for resolution in chosen
     }
-    missing = ", ".join(one for one in PYTHONS if one not in pythons)
-    print(f"not on this machine: Python {missing}" if missing else "")
+    missing = [] if given.python else [one for one in PYTHONS if one not in pythons]
+    if missing:
+        print(f"not on this machine: Python {', '.join(missing)}")
     for name, passed in results.items():
         print(f"{'passed' if passed else 'FAILED'}  {name}")
     return 0 if all(results.values()) else 1
