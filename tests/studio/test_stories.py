@@ -257,8 +257,7 @@ def test_everything_is_reached_with_the_keyboard(visit):
     expect(page.get_by_role("heading", name="harbours")).to_be_visible()
     page.keyboard.press("g")
     page.keyboard.press("d")
-    table = page.get_by_role("grid", name="Company")
-    expect(table).to_be_visible()
+    table = rows(page, "Company")
     table.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -270,8 +269,10 @@ def test_everything_is_reached_with_the_keyboard(visit):
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="State: agent/42")).to_be_focused()
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    shortcuts = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(shortcuts).to_be_visible()
     page.keyboard.press("Escape")
+    expect(shortcuts).to_be_hidden()
     for key, name in PAGE_KEYS.items():
         page.keyboard.press("g")
         page.keyboard.press(key)
@@ -279,6 +280,8 @@ def test_everything_is_reached_with_the_keyboard(visit):
             name
         )
         page.evaluate("document.activeElement.blur()")
+    page.reload()
+    expect(page.get_by_role("heading", name="harbours")).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
 
