@@ -317,6 +317,7 @@ def test_tab_completes_and_ctrl_c_discards(terminal):
     child.expect("imo: I64 @key")
     child.expect("ports:main>")
     child.send("match {")
+    child.expect("match")
     child.send("\x03")
     child.expect("ports:main>")
     child.send(ALL + "\r")
