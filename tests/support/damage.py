@@ -267,8 +267,10 @@ def _judge_branch(
     missing = [commit for commit in before if commit not in left]
     unread = [commit for commit in missing if commit not in lost]
     known = set(chain(*expected["commits"].values()))
-    if set(after) - set(before) or set(plan["lost"]) & left or set(plan["lost"]) - known:
+    if set(after) - set(before) or set(plan["lost"]) & set(after) or set(plan["lost"]) - known:
         yield f"repair of {branch}: {plan['lost']} lost, but {missing} is missing"
+    if set(plan["merged"]) != set(plan["lost"]) & left:
+        yield f"repair of {branch}: {plan['merged']} merged of {plan['lost']}, but {left} are left"
     versions = {expected["versions"][commit] for commit in unread}  # a group shares one
     if len(versions) > plan["unreadable"]:
         yield f"repair of {branch}: {unread} lost, {plan['unreadable']} unreadable versions"
@@ -353,6 +355,7 @@ def _repair(root: Path) -> None:
                 "whole": plan.is_whole,
                 "possible": plan.last_good is not None,
                 "lost": [commit.id for commit in plan.lost_commits],
+                "merged": list(plan.merged_commits),
                 "unreadable": plan.unreadable_versions,
             }
             for plan in report.lineages

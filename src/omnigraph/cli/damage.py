@@ -57,13 +57,20 @@ def _plan_lines(plan: LineagePlan, *, confirmed: bool) -> Iterator[str]:
         yield f"branch {plan.branch}: {verb} from version {plan.newest} to {plan.kept}"
     yield from _listed("damaged: ", plan.damage)
     verb = "lost" if confirmed else "would be lost"
-    yield from _listed(f"{verb}: ", [_describe(commit) for commit in plan.lost_commits])
+    yield from _listed(f"{verb}: ", _lost_commits(plan))
     yield from _listed(f"{verb}: ", plan.lost_names)
     if plan.unreadable_versions:
         versions = count_text(plan.unreadable_versions, "manifest version")
         yield f"  {verb}: {versions} whose content cannot be read"
     if not (plan.lost_commits or plan.lost_names or plan.unreadable_versions):
         yield "  nothing is lost"
+
+
+def _lost_commits(plan: LineagePlan) -> list[str]:
+    return [
+        _describe(c) + (", merged: another branch keeps it" if c.id in plan.merged_commits else "")
+        for c in plan.lost_commits
+    ]
 
 
 def _listed(label: str, texts: tuple[str, ...] | list[str]) -> Iterator[str]:

@@ -103,7 +103,8 @@ class LastGoodSearch:
             main = self._plans[None]
             self._plans[None] = replace(main, lost_names=(*main.lost_names, *lost))
         self._plan("(proposals)", PROPOSALS, ())
-        return list(self._plans.values())
+        kept = set[str]().union(*(content.commit_ids() for content in self._kept.values()))
+        return [_with_merged_commits(plan, kept) for plan in self._plans.values()]
 
     def _plan_named(
         self, name: Branch | Tag, origins: Mapping[str | None, tuple[str, ...]]
@@ -316,6 +317,12 @@ class _DatasetProblems:
 
 
 # --- what is lost --------------------------------------------------------------------------------
+
+
+def _with_merged_commits(plan: LineagePlan, kept: Collection[str]) -> LineagePlan:
+    """Add to a plan which of its lost commits another lineage keeps."""
+    merged = (commit.id for commit in plan.lost_commits if commit.id in kept)
+    return replace(plan, merged_commits=tuple(merged))
 
 
 def _with_losses(

@@ -18,7 +18,8 @@ class LineagePlan:
     one, None if there is none. `republished` are later versions, with the data file of each, whose
     rows are intact although their version file is not: they are published again. What is lost are
     `lost_commits`, newest first, `lost_names` of branches and tags, and what `unreadable_versions`
-    manifest versions held, which cannot be read.
+    manifest versions held, which cannot be read. The ids in `merged_commits` are those of lost
+    commits that the history of another branch keeps.
     """
 
     branch: str
@@ -28,6 +29,7 @@ class LineagePlan:
     damage: tuple[str, ...] = ()
     republished: tuple[tuple[int, str], ...] = ()
     lost_commits: tuple[Commit, ...] = ()
+    merged_commits: tuple[str, ...] = ()
     lost_names: tuple[str, ...] = ()
     unreadable_versions: int = 0
 
@@ -51,6 +53,7 @@ class LineagePlan:
             "damage": list(self.damage),
             "republished": [{"version": v, "file": file} for v, file in self.republished],
             "lost_commits": [commit.to_json() for commit in self.lost_commits],
+            "merged_commits": list(self.merged_commits),
             "lost_names": list(self.lost_names),
             "unreadable_manifest_versions": self.unreadable_versions,
         }
@@ -66,6 +69,7 @@ class LineagePlan:
             damage=tuple(document["damage"]),
             republished=tuple((r["version"], r["file"]) for r in document["republished"]),
             lost_commits=tuple(Commit.from_json(c) for c in document["lost_commits"]),
+            merged_commits=tuple(document["merged_commits"]),
             lost_names=tuple(document["lost_names"]),
             unreadable_versions=document["unreadable_manifest_versions"],
         )

@@ -219,6 +219,23 @@ def test_branch_without_a_whole_version_is_set_aside(place):
     assert graph.verify().ok
 
 
+def test_lost_commit_that_another_branch_has_merged_is_named_as_such(place):
+    graph = og.open(place)
+    cy = graph.branch("side").commits.list()[0]
+    graph.merge("side", into="main")
+    lineage = f"__branches/{graph._manifest.branches()['side'].lineage_id}"
+    spoil(data_file(place, 1, lineage))
+    shown = omnigraph("repair", str(place), "--to-last-good").out
+    [line] = [line for line in shown.splitlines() if "lost: commit" in line]
+    assert line.startswith(f"  would be lost: commit {cy.id} ")
+    assert line.endswith(", merged: another branch keeps it")
+    report, graph = repaired(place)
+    [plan] = report.damaged
+    assert (plan.lost_commits, plan.merged_commits) == ((cy,), (cy.id,))
+    assert set(ages(graph)) == {"ada", "bo", "cy", "di"}
+    assert graph.branches.list() == ["main"]
+
+
 def test_graph_without_a_whole_version_is_not_changed(place):
     spoil(data_file(place, 1))
     before = files_of(place)
