@@ -55,6 +55,19 @@ class Terminal:
         before, _, self._shown = self._shown.partition(text)
         return before
 
+    def press_until(self, key: str, text: str) -> None:
+        """Press a key until a text appears.
+
+        Readline notices Ctrl-C only while it waits for a key, so one that comes just after the
+        last echo has no effect until the next.
+        """
+        deadline = time.monotonic() + PATIENCE
+        while text not in self._shown:
+            assert not self._ended and time.monotonic() < deadline, self._shown
+            self.send(key)
+            self._read(1)
+        self.expect(text)
+
     def wait(self) -> int:
         """Wait for the end and return the exit code."""
         deadline = time.monotonic() + PATIENCE
