@@ -3,6 +3,7 @@
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.write import group_commit
 from tests.support.graphs import clean_at_once
 from tests.support.groups import make_together, other_durability, turn_of_another
 
@@ -53,6 +54,34 @@ def test_update_prepared_before_the_turn_keeps_what_another_process_wrote(graph)
         graph.mutate('query u() { update Port set { depth: 9 } where code = "z" }')
     text = "query q() { match { $p: Port } return { $p.depth, $p.name } }"
     assert graph.query(text).rows == [{"p.depth": 9, "p.name": "Zurich"}]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("fields", [", depth: 1", ""])
+def test_row_that_was_unchanged_before_the_turn_is_written_if_it_was_deleted_meanwhile(
+    graph, monkeypatch, fields, alone
+):
+    graph.mutate(INSERT)
+    if alone:
+        monkeypatch.setattr(group_commit, "MAX_ROWS", 0)
+    other = og.open(graph.uri, durability=other_durability(graph))
+    delete = 'query d() { delete Port where code = "z" }'
+    text = f'query i() {{ insert Port {{ code: "z"{fields} }}  insert Note {{ text: "n" }} }}'
+    with turn_of_another(graph, [lambda: other.mutate(delete)]):
+        graph.mutate(text)
+    assert [row["p.code"] for row in ports(graph)] == ["z"]
+
+
+def test_rows_that_were_unchanged_before_the_turn_are_written_if_they_were_deleted_meanwhile(graph):
+    graph.mutate(INSERT)
+    other = og.open(graph.uri, durability=other_durability(graph))
+    delete = 'query d() { delete Port where code = "z" }'
+    graph.load({"Port": [{"code": "x", "depth": 1}]})
+    rows = {"Port": [{"code": "z", "depth": 1}, {"code": "x", "depth": 2}]}
+    changes = [lambda one=one: graph.load(one) for one in (rows, {"Note": [{"text": "n"}]})]
+    with turn_of_another(graph, [lambda: None, lambda: other.mutate(delete)]):  # the first gathers
+        assert [caller.error for caller in make_together(graph, *changes)] == [None, None]
+    assert ports(graph) == [{"p.code": "x", "p.depth": 2}, {"p.code": "z", "p.depth": 1}]
 
 
 @pytest.mark.parametrize("commits", [False, True])

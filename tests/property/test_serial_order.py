@@ -28,8 +28,8 @@ from hypothesis.stateful import (
 
 import omnigraph.graph as og
 from omnigraph.errors import ExpectedVersionMismatch, OmniError
-from tests.property.test_writes import FIRST, deletes, empty_graph, few, puts, updates
-from tests.support.changes import Put, read_state
+from tests.property.test_writes import FIRST, NAMES, deletes, empty_graph, few, puts, updates
+from tests.support.changes import Delete, Put, Where, read_state
 from tests.support.effort import examples
 from tests.support.graphs import clean_at_once
 from tests.support.groups import make_together, other_durability, turn_of_another
@@ -45,7 +45,9 @@ LOADS = st.builds(
     Wanted, few(puts(), 3), st.sampled_from(("merge", "merge", "append", "overwrite"))
 )
 PARTIAL_LOADS = st.builds(Wanted, few(puts(), 2), st.just("merge"), st.just(True))
-CHANGES = st.one_of(MUTATIONS, MUTATIONS, MUTATIONS, DELETES, LOADS, PARTIAL_LOADS)
+# Rows that are often there already, with the same values.
+REPEATS = st.builds(Wanted, few(st.one_of(puts(), st.sampled_from(FIRST)), 3), st.just("merge"))
+CHANGES = st.one_of(MUTATIONS, MUTATIONS, MUTATIONS, DELETES, LOADS, PARTIAL_LOADS, REPEATS)
 
 
 class Writer:
@@ -112,6 +114,17 @@ class SerialOrder(RuleBasedStateMachine):
         foreign=st.lists(CHANGES, min_size=1, max_size=3),
     )
     def write_while_another_process_publishes(self, changes, foreign):
+        self.write_beside(changes, foreign)
+
+    @rule(
+        changes=st.lists(REPEATS, min_size=1, max_size=2),
+        names=st.lists(st.sampled_from(NAMES[:3]), min_size=2, max_size=4),
+    )
+    def repeat_rows_while_another_process_deletes_them(self, changes, names):
+        wheres = [Where("name", "=", name) for name in names]
+        self.write_beside(changes, [Wanted((Delete("Person", (where,)),)) for where in wheres])
+
+    def write_beside(self, changes, foreign):
         other = og.open(self.graph.uri, durability=other_durability(self.graph))
         writers = [Writer(self.graph, wanted) for wanted in changes]
         others = [Writer(other, wanted) for wanted in foreign]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import TypeKind
+from omnigraph.commit.footprint import MAX_KEYS
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.commit.snapshot import apply_scope
@@ -71,15 +72,16 @@ class CommittedState:
 
     def find(self, schema: RowSchema, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
         """Return the entities with one of the IDs; the change depends on those that are missing."""
-        _, read = self.ids_read.setdefault(schema.table_key, (schema, set()))
-        read.update(ids.to_pylist())
+        self._depend_on(schema, ids)
         return self.by_key(schema).lookup("id", ids, columns)
 
     def lookup_ids(self, schema: RowSchema, ids: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Return the system columns and row addresses of those of the IDs that exist.
 
-        IDs among those of the last call for the type are not looked up again.
+        IDs among those of the last call for the type are not looked up again. The change depends on
+        all of them: rows that are equal to what is committed are left out of it.
         """
+        self._depend_on(schema, ids)
         view, known = self.by_key(schema), self._looked_up.get(schema.table_key)
         if known is not None and pc.all(pc.is_in(ids, value_set=known[0])).as_py():
             return known[1].filter(pc.is_in(known[1]["id"], value_set=pc.unique(ids)))
@@ -87,6 +89,15 @@ class CommittedState:
         if len(ids) <= MAX_REMEMBERED_IDS:
             self._looked_up[schema.table_key] = (pc.unique(ids), rows)
         return rows
+
+    def _depend_on(self, schema: RowSchema, ids: pa.Array | pa.ChunkedArray) -> None:
+        """Record that the change depends on IDs; on the whole type if there are too many."""
+        _, read = self.ids_read.setdefault(schema.table_key, (schema, set()))
+        if len(ids) <= MAX_KEYS:
+            read.update(ids.to_pylist())
+        if max(len(ids), len(read)) > MAX_KEYS:
+            self.types_scanned[schema.table_key] = schema
+            read.clear()
 
 
 def incident_edges(

@@ -245,8 +245,11 @@ class _Group:
         for queued, changes, read, keys in chosen:
             part = parts.of(changes)
             if any(image.replaced.num_rows for image in part.values()):
-                keys = keys_of(part, committed, ())
-                keys.add_ids_read(read)
+                # What it looked up, also rows that are left out because they change nothing.
+                required, types_read = keys.required, keys.types_read
+                keys = ChangeKeys(committed, required=set(required), types_read=set(types_read))
+                for image in part.values():
+                    keys.add(image)
             members[id(queued)] = _Member(queued, changes, keys, part)
         return members
 
@@ -255,7 +258,8 @@ class _Group:
     ) -> _Member | None:
         try:
             images = queued.context.run(validate, changes, committed)
-            return _Member(queued, changes, keys_of(images, committed, ()), images)
+            keys = keys_of(images, committed, committed.types_scanned.values())
+            return _Member(queued, changes, keys, images)
         except ScanRequired:
             self._dismiss(queued)
         except Exception as error:  # noqa: BLE001 - the caller of the change gets it
