@@ -63,7 +63,8 @@ class Terminal:
         """
         deadline = time.monotonic() + PATIENCE
         while text not in self._shown:
-            assert not self._ended and time.monotonic() < deadline, self._shown
+            assert not self._ended, self._shown
+            assert time.monotonic() < deadline, self._shown
             self.send(key)
             self._read(1)
         self.expect(text)

@@ -5,6 +5,7 @@ Without a declared retention nothing is removed automatically.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,17 +82,31 @@ def read_retention(objects: ObjectStore) -> Retention | None:
     try:
         document = json.loads(data)
         version, value = document["version"], document["retention"]
-        if version != SETTINGS_VERSION:
-            message = f"{SETTINGS} has version {version}, not {SETTINGS_VERSION}: upgrade omnigraph"
-            raise FormatUnsupported(message, found=str(version))
+        checksum = document.get("checksum")
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unreadable(str(error)) from error
+    if version != SETTINGS_VERSION:
+        message = f"{SETTINGS} has version {version}, not {SETTINGS_VERSION}: upgrade omnigraph"
+        raise FormatUnsupported(message, found=str(version))
+    if checksum is not None and checksum != _checksum(value):  # older releases wrote none
+        raise _unreadable("it does not match its checksum")
+    try:
         return None if value is None else Retention.parse(value)
-    except (ValueError, KeyError, TypeError, InvalidInput) as error:
-        message = f"{SETTINGS} cannot be read: set the retention again"
-        raise GraphCorrupt(message, cause=str(error)) from error
+    except InvalidInput as error:
+        raise _unreadable(str(error)) from error
+
+
+def _unreadable(cause: str) -> GraphCorrupt:
+    return GraphCorrupt(f"{SETTINGS} cannot be read: set the retention again", cause=cause)
 
 
 def write_retention(objects: ObjectStore, retention: Retention | None) -> None:
     """Store the retention of a graph; None declares none."""
     value = None if retention is None else retention.to_json()
-    document = {"version": SETTINGS_VERSION, "retention": value}
+    document = {"version": SETTINGS_VERSION, "retention": value, "checksum": _checksum(value)}
     objects.put(SETTINGS, json.dumps(document, indent=2).encode())
+
+
+def _checksum(value: object) -> str:
+    canonical = json.dumps(value, sort_keys=True).encode()
+    return hashlib.blake2b(canonical, digest_size=8).hexdigest()

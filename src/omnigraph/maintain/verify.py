@@ -29,6 +29,7 @@ from omnigraph.commit.proposal_log import ProposalLog, find_event_problems
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError
 from omnigraph.maintain.damaged_files import DamagedFile
 from omnigraph.maintain.recorded_checksums import RecordedChecksums
+from omnigraph.maintain.retention import SETTINGS, read_retention
 from omnigraph.notebook.display import ReportDisplay
 from omnigraph.storage.checksums import clear_checked_files
 from omnigraph.storage.layout import PROPOSALS, referenced_files, version_file
@@ -124,6 +125,7 @@ def _verify(manifest: Manifest, report: VerifyReport, versions: _CheckedVersions
             report.problems += problems
     report.problems += _check_proposals(manifest)
     report.problems += _check_protection(manifest)
+    report.problems += _check_settings(manifest)
     report.versions = len(versions.seen)
     report.problems += _find_leftovers(manifest)
 
@@ -137,6 +139,14 @@ def _check_proposals(manifest: Manifest) -> Iterator[IntegrityProblem]:
             yield IntegrityProblem("proposals", problem)
     except OmniError as error:
         yield IntegrityProblem("proposals", error.message)
+
+
+def _check_settings(manifest: Manifest) -> Iterator[IntegrityProblem]:
+    """Yield what is wrong with the stored retention; without one, nothing is removed."""
+    try:
+        read_retention(manifest.objects)
+    except OmniError as error:
+        yield IntegrityProblem(SETTINGS, error.message)
 
 
 def _check_newest(manifest: Manifest, where: str, lineage: Lineage) -> Iterator[IntegrityProblem]:

@@ -71,8 +71,8 @@ MAX_BYTES = 1024 * 1024
 
 _RETRYABLE = (CleanupBegan, ExpectedVersionMismatch, SchemaMoved)
 
-_Chosen: TypeAlias = tuple[QueuedGroupChange, ChangeSet, CommittedState, ChangeKeys]
-"""A change, what it writes, the state it has read, and its keys."""
+_Chosen: TypeAlias = tuple[QueuedGroupChange, ChangeSet, ChangeKeys]
+"""A change, what it writes, and its keys."""
 _NumberedImage: TypeAlias = tuple[int, ResolvedChange]
 """The change of a type by a member, with the number of the member."""
 _Fragments: TypeAlias = dict[tuple[str, ...], list[Any]]
@@ -232,7 +232,7 @@ class _Group:
             if written.isdisjoint(keys.required) and required.isdisjoint(keys.written):
                 written |= keys.written
                 required |= keys.required
-                chosen.append((queued, changes, read, keys))
+                chosen.append((queued, changes, keys))
                 for change in changes.types.values():
                     merged.of(change.shape).batches.extend(change.batches)
         if len(chosen) < 2:
@@ -242,7 +242,7 @@ class _Group:
         except ValidationFailed:
             return {}
         parts, members = _Parts(images), {}
-        for queued, changes, read, keys in chosen:
+        for queued, changes, keys in chosen:
             part = parts.of(changes)
             if any(image.replaced.num_rows for image in part.values()):
                 # What it looked up, also rows that are left out because they change nothing.

@@ -7,6 +7,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import FormatUnsupported, GraphCorrupt, InvalidInput
 from omnigraph.maintain.retention import SETTINGS, Retention
+from omnigraph.maintain.verify import IntegrityProblem
 
 
 @pytest.fixture
@@ -69,4 +70,16 @@ def test_unreadable_settings_are_reported_and_can_be_set_again(graph):
     with pytest.raises(FormatUnsupported, match="upgrade"):
         graph.maintenance.retention()
     graph.maintenance.set_retention(keep=3)
+    assert graph.maintenance.retention() == Retention(keep=3)
+    assert graph.verify().ok
+    data = graph._manifest.objects.get(SETTINGS)
+    graph._manifest.objects.put(SETTINGS, data.replace(b'"keep": 3', b'"keep": 2'))
+    with pytest.raises(GraphCorrupt, match="set the retention again"):
+        graph.maintenance.retention()
+    message = f"{SETTINGS} cannot be read: set the retention again"
+    assert graph.verify().problems == [IntegrityProblem(SETTINGS, message)]
+
+
+def test_retention_without_a_checksum_is_read(graph):
+    graph._manifest.objects.put(SETTINGS, b'{"version": 1, "retention": {"keep": 3}}')
     assert graph.maintenance.retention() == Retention(keep=3)
