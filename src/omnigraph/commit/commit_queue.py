@@ -5,7 +5,8 @@ leader: it takes the changes that wait, in order, and publishes them as one grou
 large for a group takes a turn alone. Leadership passes to the change that has waited longest.
 
 Processes on one machine take turns by two lock files per branch. While another process has the
-turn, the leader prepares its group, so that the turn itself is short. Neither queue nor locks are
+turn, the leader prepares its group, so that the turn itself is short; on a disk the process with
+the turn may publish the group with its own (`prepared_groups.py`). Neither queue nor locks are
 needed for correctness, which the compare-and-swap of the manifest decides: they keep writers from
 preparing changes that would lose the race.
 """
@@ -27,6 +28,7 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from omnigraph.commit.commit_events import CommitEvent, report
+from omnigraph.commit.prepared_groups import PreparedGroups
 from omnigraph.errors import Contention
 from omnigraph.storage import Location
 
@@ -106,16 +108,22 @@ _C = TypeVar("_C", bound=QueuedChange[Any])
 class Turn:
     """The turn of this process among those that write to a branch; by default there are no others.
 
-    It may not be held yet: then the leader has time to prepare until it calls `wait`.
+    It may not be held yet: then the leader has time to prepare until it calls `wait`. `groups` are
+    those that waiting processes leave for the one that has the turn.
     """
+
+    groups: PreparedGroups | None = None
 
     @property
     def is_held(self) -> bool:
         """Whether this process has the turn."""
         return True
 
-    def wait(self) -> None:
-        """Wait for the turn; go on without it when the deadline has passed."""
+    def wait(self, until: Callable[[], bool] = lambda: False, *, seconds: float = 0.0) -> None:
+        """Wait for the turn; go on without it when the deadline has passed.
+
+        It need not be waited for when `until` is true. `seconds` is the least time to wait.
+        """
 
 
 class CommitQueue(Generic[_C]):
@@ -249,6 +257,7 @@ class TurnLocks:
 
     folder: Path
     name: str
+    groups: PreparedGroups | None = None
     _missing: bool = field(default=fcntl is None)
 
     @contextmanager
@@ -266,7 +275,7 @@ class TurnLocks:
             if line is None or turn is None:
                 yield Turn()
                 return
-            held = _FileTurn(line, turn, deadline)
+            held = _FileTurn(line, turn, deadline, self.groups)
             stack.callback(held.release)
             yield held
 
@@ -286,8 +295,11 @@ class TurnLocks:
 class _FileTurn(Turn):
     """A turn by locks of two open files, released when they are closed."""
 
-    def __init__(self, line: int, turn: int, deadline: float) -> None:
+    def __init__(
+        self, line: int, turn: int, deadline: float, groups: PreparedGroups | None
+    ) -> None:
         self._line, self._turn, self._deadline = line, turn, deadline
+        self.groups = groups
         self._held = False
         if _lock_now(line):
             self._held = _lock_now(turn)
@@ -297,10 +309,11 @@ class _FileTurn(Turn):
     def is_held(self) -> bool:
         return self._held
 
-    def wait(self) -> None:
+    def wait(self, until: Callable[[], bool] = lambda: False, *, seconds: float = 0.0) -> None:
         if not self._held:
             begun = time.monotonic()
-            self._held = _threads.lock([self._line, self._turn], self._deadline)
+            deadline = max(self._deadline, begun + seconds)
+            self._held = _threads.lock([self._line, self._turn], deadline, until)
             report(CommitEvent.TURN_WAIT, time.monotonic() - begun)
 
     def release(self) -> None:
@@ -339,16 +352,18 @@ class _LockThreads:
     def __init__(self) -> None:
         self._idle: list[SimpleQueue[_Wait]] = []
 
-    def lock(self, files: Sequence[int], deadline: float) -> bool:
-        """Lock files in this order, and release all but the last; return whether it succeeded."""
-        wait = _Wait([os.dup(file) for file in files])
+    def lock(self, files: Sequence[int], deadline: float, until: Callable[[], bool]) -> bool:
+        """Lock files in this order, and release all but the last; return whether it succeeded.
+
+        It stops before the next file when `until` is true.
+        """
+        wait = _Wait([os.dup(file) for file in files], until)
         try:
             self._idle.pop().put(wait)
         except IndexError:
             Thread(target=self._run, args=(wait,), name="commit-turn", daemon=True).start()
-        held = wait.held.wait(max(0.0, deadline - time.monotonic()))
-        wait.is_abandoned = not held
-        return held
+        wait.is_abandoned = not wait.ended.wait(max(0.0, deadline - time.monotonic()))
+        return wait.is_held and not wait.is_abandoned
 
     def _run(self, wait: _Wait) -> None:
         waits: SimpleQueue[_Wait] = SimpleQueue()
@@ -367,18 +382,23 @@ class _Wait:
     """Files to lock, duplicated: the caller may close its own meanwhile, which gives up."""
 
     files: list[int]
-    held: Event = field(default_factory=Event)
+    until: Callable[[], bool]
+    ended: Event = field(default_factory=Event)
+    is_held: bool = False
     is_abandoned: bool = False
 
     def run(self) -> None:
         """Wait for the locks."""
         with suppress(OSError):
             for file in self.files:
-                if not self.is_abandoned:
-                    fcntl.flock(file, fcntl.LOCK_EX)
+                if self.is_abandoned or self.until():
+                    break
+                fcntl.flock(file, fcntl.LOCK_EX)
+            else:
+                self.is_held = True
             for file in self.files[:-1]:
                 fcntl.flock(file, fcntl.LOCK_UN)
-            self.held.set()
+        self.ended.set()
         for file in self.files:
             os.close(file)  # releases the lock if the caller has closed its file meanwhile
 

@@ -119,7 +119,7 @@ MAX_CACHED_PAGE_BYTES = 4 << 20
 PROBE_WINDOW = MIN_VERSION_AGE_IN_BUCKET / 2
 """Time after a probe in which a version cannot have been removed from a bucket."""
 SHARING_SECONDS = 60.0
-"""Time after a version of another process in which this one leaves rows for it."""
+"""Time after a change of another process in which this one leaves rows for it."""
 SLOW_SWAP_SECONDS = 30.0
 """A swap that took longer is confirmed by reading storage before it counts as done."""
 
@@ -328,7 +328,7 @@ class Lineage:
         if cached is None:
             self.datasets.report_lost_version(self.path)
         else:
-            self._shared_until = now + SHARING_SECONDS
+            self.expect_other_writers()
         state = self._remember(self._read(None, cached))
         self._probed = now
         return state
@@ -369,6 +369,10 @@ class Lineage:
     def shares_rows(self) -> bool:
         """Whether other processes of the machine have published on this lineage lately."""
         return _boot_clock() < self._shared_until and self.datasets.location.is_local
+
+    def expect_other_writers(self) -> None:
+        """Share rows for some time: another process writes to the lineage."""
+        self._shared_until = _boot_clock() + SHARING_SECONDS
 
     def share_rows(self, base: LineageState, keys: Mapping[tuple[str, str], pa.Table]) -> None:
         """Leave what was written after a state, and keys of new rows, for other processes."""

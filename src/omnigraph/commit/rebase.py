@@ -22,26 +22,26 @@ from omnigraph.storage.staged_writes import move_changes
 
 def commits_since(state: LineageState, base: Snapshot) -> list[Commit]:
     """Return the commits of a branch after one of its past heads."""
-    return [read_commit(row).commit for row in _rows_since(state, base)]
+    return [read_commit(row).commit for row in _rows_since(state, base.manifest_version)]
 
 
-def footprints_since(state: LineageState, base: Snapshot) -> list[Footprint]:
-    """Return the footprints of the commits of a branch after one of its past heads."""
-    rows = _rows_since(state, base, footprints=True)
+def footprints_since(state: LineageState, version: int) -> list[Footprint]:
+    """Return the footprints of the commits of a branch after a manifest version."""
+    rows = _rows_since(state, version, footprints=True)
     return [Footprint.decode(row.get(FOOTPRINT)) for row in rows]
 
 
 def _rows_since(
-    state: LineageState, base: Snapshot, *, footprints: bool = False
+    state: LineageState, version: int, *, footprints: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the rows of the commits that were published on a branch after a past head."""
-    rows = state.rows_after(base.manifest_version, footprints=footprints)
+    """Return the rows of the commits that were published on a branch after a manifest version."""
+    rows = state.rows_after(version, footprints=footprints)
     return [
         row
         for row in rows
         if row["object_type"] == "graph_commit"
         and row["table_branch"] == state.lineage.lineage_id
-        and row["table_version"] > base.manifest_version
+        and row["table_version"] > version
     ]
 
 
@@ -51,7 +51,7 @@ def rebase(manifest: Manifest, staged: StagedCommit, base: Snapshot) -> StagedCo
     head = state.head
     if staged.requirements is None or head.schema_hash != staged.read_schema:
         return None
-    newer = footprints_since(state, base)
+    newer = footprints_since(state, base.manifest_version)
     if any(footprint.overlaps(staged.requirements) for footprint in newer):
         return None
     moved = [_rebase_dataset(manifest.datasets, dataset, head) for dataset in staged.datasets]

@@ -9,24 +9,37 @@ gets a version of its own.
 
 While another process has the turn, the leader prepares the group on the state it knows and writes
 its rows. In the turn it only makes versions of them on the newest state; changes that rely on what
-was committed meanwhile are prepared again.
+was committed meanwhile are prepared again. A group that only adds rows is left for the process that
+has the turn, which publishes it with its own if it relies on nothing that was committed meanwhile
+or is published with it (`commit/prepared_groups.py`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from omnigraph.commit.commit_queue import Turn
-from omnigraph.commit.footprint import UNKNOWN_FOOTPRINT, TypeKey
+from omnigraph.commit.commit_queue import MAX_GROUP, Turn
+from omnigraph.commit.footprint import UNKNOWN_FOOTPRINT, Footprint, TypeKey
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Snapshot
-from omnigraph.commit.protection import BranchProtected, check_publish
+from omnigraph.commit.prepared_groups import (
+    MAX_KEYS,
+    FoundGroup,
+    LeftGroup,
+    PreparedChange,
+    PreparedGroup,
+    PreparedGroups,
+    PreparedRows,
+)
+from omnigraph.commit.protection import BranchProtected, check_publish, rules_for
 from omnigraph.commit.publish import find_published, publish_group
 from omnigraph.commit.rebase import footprints_since
 from omnigraph.commit.snapshot import head_snapshot, recent_snapshot
@@ -39,11 +52,18 @@ from omnigraph.errors import (
     OmniError,
     OutcomeUnknown,
     SchemaMoved,
+    StorageUnavailable,
 )
 from omnigraph.storage.compaction import compact_small_fragments
-from omnigraph.storage.layout import fragment_file_names
+from omnigraph.storage.layout import data_file_names, fragment_file_names
 from omnigraph.storage.row_lookup import ROW_ADDRESS
-from omnigraph.storage.staged_writes import replace_rows, write_new_fragments
+from omnigraph.storage.small_fragments import KEY_COLUMNS, put_key_columns
+from omnigraph.storage.staged_writes import (
+    fragment_from_json,
+    fragment_to_json,
+    replace_rows,
+    write_new_fragments,
+)
 from omnigraph.storage.version_diff import find_rows
 from omnigraph.types import Scalar
 from omnigraph.write.change_set import INPUT_POSITION, ChangeSet, RowSchema, TypeChange
@@ -69,12 +89,17 @@ MAX_ROWS = 1_000
 MAX_BYTES = 1024 * 1024
 """Size of the rows of a change above which it goes alone."""
 
+SECONDS_FOR_OTHERS = 30.0
+"""Least time for which a process waits for the one that publishes its group."""
+
 _RETRYABLE = (CleanupBegan, ExpectedVersionMismatch, SchemaMoved)
 
 _Chosen: TypeAlias = tuple[QueuedGroupChange, ChangeSet, ChangeKeys]
 """A change, what it writes, and its keys."""
 _NumberedImage: TypeAlias = tuple[int, ResolvedChange]
 """The change of a type by a member, with the number of the member."""
+_AddedRows: TypeAlias = tuple[Sequence[tuple[int, int]], Sequence[Any], Sequence[int]]
+"""Numbers of members with those of their rows, the fragments, and addresses of replaced rows."""
 _Fragments: TypeAlias = dict[tuple[str, ...], list[Any]]
 """Fragments that were written, by the type and the commits whose rows they hold."""
 
@@ -132,8 +157,11 @@ def _lead(
             return
         if not turn.is_held:
             group.write_rows()
-            turn.wait()
+            if not group.wait_for(turn):
+                return
             group = group.moved(head_snapshot(manifest, branch))
+        if turn.is_held and turn.groups is not None:
+            group.take_prepared(turn.groups)
     except OmniError as error:
         for queued in waiting:
             if not queued.done:
@@ -167,6 +195,7 @@ class _Group:
         self.members: list[_Member] = []
         self._written: set[int] = set()
         self._fragments: _Fragments = {}
+        self._taken: list[FoundGroup] = []
 
     # --- preparing -----------------------------------------------------------------------------
 
@@ -300,7 +329,9 @@ class _Group:
             before.lineage_id,
             before.head.schema_hash,
         ):
-            newer = footprints_since(self.manifest.lineage(now.lineage_id).state(), before)
+            newer = footprints_since(
+                self.manifest.lineage(now.lineage_id).state(), before.manifest_version
+            )
         group = _Group(self.manifest, now)
         late: list[QueuedGroupChange] = []
         for member in self.members:
@@ -343,54 +374,226 @@ class _Group:
                     member.relocated = {**member.relocated, table_key: found.tolist()}
         return self._join(member)
 
+    # --- groups of other processes --------------------------------------------------------------
+
+    def wait_for(self, turn: Turn) -> bool:
+        """Wait for the turn; return False if its outcome is known, by another process."""
+        prepared = self._prepared() if turn.groups is not None else None
+        if turn.groups is None or prepared is None:
+            turn.wait()
+            return True
+        with turn.groups.left(prepared) as left:
+            if left is None:
+                turn.wait()
+                return True
+            try:
+                turn.wait(left.is_published)
+            except BaseException:
+                if not left.withdraw():  # its outcome is looked up later
+                    turn.wait(seconds=SECONDS_FOR_OTHERS)
+                raise
+            return left.withdraw() or not self._is_settled(turn, left)
+
+    def _is_settled(self, turn: Turn, left: LeftGroup) -> bool:
+        """Return whether the outcome of a group is known that another process has taken."""
+        for member in self.members:
+            member.queued.in_doubt = True
+        try:
+            if not turn.is_held and not left.is_published():
+                turn.wait(left.is_published, seconds=SECONDS_FOR_OTHERS)
+            if not self._find_published() and not turn.is_held:
+                turn.wait(seconds=SECONDS_FOR_OTHERS)
+            if self._find_published():
+                return True
+        except StorageUnavailable as error:
+            self._fail_unknown(error)
+            return True
+        if not turn.is_held:
+            self._fail_unknown(None)
+            return True
+        for member in self.members:
+            member.queued.in_doubt = False
+        return False
+
+    def _find_published(self) -> bool:
+        """Return whether the members are published; then they have their commits."""
+        _, state = self.manifest.head_state(self.snapshot.branch)
+        ids = [member.change.commit_id for member in self.members]
+        commits = find_published(state, ids, self.snapshot.manifest_version)
+        for member, commit in zip(self.members, commits or (), strict=commits is not None):
+            member.queued.succeed(commit)
+        return commits is not None
+
+    def _fail_unknown(self, cause: BaseException | None) -> None:
+        for member in self.members:
+            unknown = OutcomeUnknown(member.change.commit_id)
+            unknown.__cause__ = cause
+            member.queued.fail(unknown)
+
+    def _prepared(self) -> PreparedGroup | None:
+        """Return the group for another process; None if that may not publish it."""
+        head, branch = self.snapshot.head, self.snapshot.branch
+        changes = []
+        for member in self.members:
+            request, keys = member.change.request, member.keys
+            if (
+                request.if_commit is not None
+                or request.permit.proposal is not None
+                or rules_for(branch, head, request.permit)
+                or keys.is_whole
+                or len(keys.written) > MAX_KEYS
+                or not member.images
+                or any(i.replaced.num_rows or not i.rows.num_rows for i in member.images.values())
+            ):
+                return None
+            changes.append(
+                PreparedChange(
+                    id=member.change.commit_id,
+                    operation=request.operation,
+                    actor=request.actor,
+                    message=request.message,
+                    counts=count_changes(member.images),
+                    footprint=keys.footprint(),
+                    requirements=keys.requirements(),
+                    types_read=tuple(sorted(keys.committed.types_read)),
+                )
+            )
+        return PreparedGroup(
+            version=self.snapshot.manifest_version,
+            schema_hash=head.schema_hash,
+            last_cleanup=head.last_cleanup,
+            durability=self.manifest.location.durability,
+            changes=tuple(changes),
+            rows=tuple(self._prepared_rows(*typed) for typed in self._images_by_type()),
+        )
+
+    def _prepared_rows(self, table_key: str, images: Sequence[_NumberedImage]) -> PreparedRows:
+        with self.manifest.reading(table_key, self.snapshot.entry(table_key)) as handle:
+            new = self._fragments_of(table_key, images, handle)
+            schema = _fingerprint(handle)
+        rows = pa.concat_tables([image.rows for _, image in images])
+        files = [name for fragment in new for name in data_file_names(fragment.files)]
+        names = [name for name in KEY_COLUMNS if name in rows.column_names]
+        columns = {name: rows[name].to_pylist() for name in names}
+        return PreparedRows(
+            table_key=table_key,
+            schema=schema,
+            rows=tuple((number, image.rows.num_rows) for number, image in images),
+            fragments=tuple(fragment_to_json(fragment) for fragment in new),
+            keys={files[0]: columns} if len(files) == 1 else {},
+        )
+
+    def take_prepared(self, groups: PreparedGroups) -> None:
+        """Take the groups that waiting processes have left and that can be published with this."""
+        lineage = self.manifest.lineage(self.snapshot.lineage_id)
+        count, newer = len(self.members), dict[int, list[Footprint]]()
+        if not count or rules_for(self.snapshot.branch, self.snapshot.head):
+            return
+        for found in groups.find():
+            lineage.expect_other_writers()
+            group = found.group
+            if count + len(group.changes) > MAX_GROUP:
+                break
+            can_publish = False
+            if group.version not in newer:
+                newer[group.version] = footprints_since(lineage.state(), group.version)
+            with suppress(OmniError):  # its owner gets the error
+                can_publish = self._can_publish(group, newer[group.version])
+            if can_publish and found.take():
+                self._taken.append(found)
+                count += len(group.changes)
+                for change in group.changes:
+                    self._written |= change.written
+                for rows in group.rows:
+                    self._cache_keys(rows)
+
+    def _can_publish(self, group: PreparedGroup, newer: Sequence[Footprint]) -> bool:
+        head = self.snapshot.head
+        if (
+            group.version > self.snapshot.manifest_version
+            or (group.schema_hash, group.last_cleanup) != (head.schema_hash, head.last_cleanup)
+            or group.durability != self.manifest.location.durability
+        ):
+            return False
+        for change in group.changes:
+            required = change.requirements
+            if not self._written.isdisjoint(required.keys) or any(
+                footprint.overlaps(required) for footprint in newer
+            ):
+                return False
+        for rows in group.rows:
+            with self.manifest.reading(rows.table_key, self.snapshot.entry(rows.table_key)) as now:
+                if _fingerprint(now) != rows.schema:
+                    return False
+        return True
+
+    def _cache_keys(self, rows: PreparedRows) -> None:
+        path = self.snapshot.entry(rows.table_key).path(rows.table_key)
+        uri = self.manifest.datasets.location.child(path)
+        for file, columns in rows.keys.items():
+            table = pa.table({name: pa.array(v, pa.string()) for name, v in columns.items()})
+            put_key_columns(uri, file, table)
+
     # --- staging -------------------------------------------------------------------------------
 
     def publish(self) -> None:
         """Stage and publish the members; a lost race leaves them undone."""
         try:
-            staged = self._stage()
+            staged = self._stage_all()
             lineage = self.manifest.lineage(self.snapshot.lineage_id)
             version = self.snapshot.manifest_version
             commits = publish_group(lineage, self.snapshot.branch, staged, version)
         except _RETRYABLE as error:
             self._refuse_overlapping(error)
         except OutcomeUnknown as error:
-            for member in self.members:
-                unknown = OutcomeUnknown(member.change.commit_id)
-                unknown.__cause__ = error
-                member.queued.fail(unknown)
+            self._fail_unknown(error)
         except (BranchProtected, Contention):
             return  # they are staged again, until their deadlines, or refused one by one
         except Exception as error:  # noqa: BLE001 - every caller gets it
             for member in self.members:
                 member.queued.fail(error)
         else:
-            for member, commit in zip(self.members, commits, strict=True):
+            for member, commit in zip(self.members, commits, strict=not self._taken):
                 member.queued.succeed(commit)
+            for found in self._taken:
+                found.report_published()
 
     def _refuse_overlapping(self, error: OmniError) -> None:
         """After a lost race, refuse changes that may not be prepared again on the newer state."""
         state = self.manifest.lineage(self.snapshot.lineage_id).state()
-        newer = footprints_since(state, self.snapshot)
+        newer = footprints_since(state, self.snapshot.manifest_version)
         for member in self.members:
             required = member.keys.requirements()
             overlaps = any(footprint.overlaps(required) for footprint in newer)
             if overlaps and not member.change.again():
                 member.queued.fail(error)
 
+    def _stage_all(self) -> list[StagedCommit]:
+        """Stage the group; without those of other processes if that fails."""
+        try:
+            return self._stage()
+        except Exception:
+            if not self._taken:
+                raise
+            self._taken = []
+            return self._stage()
+
     def _stage(self) -> list[StagedCommit]:
-        datasets: list[dict[str, StagedDataset]] = [{} for _ in self.members]
-        for table_key, images in self._images_by_type():
-            for number, dataset in self._stage_type(table_key, images):
+        taken = [change for found in self._taken for change in found.group.changes]
+        datasets: list[dict[str, StagedDataset]] = [{} for _ in (*self.members, *taken)]
+        own, others = dict(self._images_by_type()), self._taken_by_type()
+        for table_key in dict.fromkeys((*own, *others)):
+            added = others.get(table_key, ())
+            for number, dataset in self._stage_type(table_key, own.get(table_key, ()), added):
                 datasets[number][table_key] = dataset
         head = self.snapshot.head
-        return [
+        staged = [
             StagedCommit(
                 id=member.change.commit_id,
                 operation=member.change.request.operation,
                 datasets=tuple(datasets[number].values()),
                 read_schema=head.schema_hash,
-                reads=self._reads(member, datasets),
+                reads=self._reads(member.keys.committed.types_read, datasets),
                 actor=member.change.request.actor,
                 message=member.change.request.message,
                 counts=count_changes(member.images),
@@ -402,6 +605,34 @@ class _Group:
             )
             for number, member in enumerate(self.members)
         ]
+        return staged + [
+            StagedCommit(
+                id=change.id,
+                operation=change.operation,
+                datasets=tuple(datasets[number].values()),
+                read_schema=head.schema_hash,
+                reads=self._reads(change.types_read, datasets),
+                actor=change.actor,
+                message=change.message,
+                counts=change.counts,
+                began=head.last_cleanup,
+                footprint=change.footprint,
+                requirements=change.requirements,
+            )
+            for number, change in enumerate(taken, len(self.members))
+        ]
+
+    def _taken_by_type(self) -> dict[str, list[_AddedRows]]:
+        """Return the rows of groups of other processes; their changes follow the members."""
+        added: dict[str, list[_AddedRows]] = {}
+        first = len(self.members)
+        for found in self._taken:
+            for rows in found.group.rows:
+                numbers = [(first + number, count) for number, count in rows.rows]
+                fragments = [fragment_from_json(fragment) for fragment in rows.fragments]
+                added.setdefault(rows.table_key, []).append((numbers, fragments, ()))
+            first += len(found.group.changes)
+        return added
 
     def _images_by_type(self) -> Iterator[tuple[str, list[_NumberedImage]]]:
         """Yield the changes of each type, with the numbers of their members."""
@@ -416,10 +647,10 @@ class _Group:
             )
 
     def _reads(
-        self, member: _Member, datasets: Sequence[Mapping[str, StagedDataset]]
+        self, types_read: Iterable[str], datasets: Sequence[Mapping[str, StagedDataset]]
     ) -> dict[str, tuple[TypeKey, int]]:
         changed = {key for staged in datasets for key in staged}
-        entries = {key: self.snapshot.entry(key) for key in member.keys.committed.types_read}
+        entries = {key: self.snapshot.entry(key) for key in types_read}
         return {key: (e.key, e.physical) for key, e in entries.items() if key not in changed}
 
     def _fragments_of(
@@ -438,25 +669,38 @@ class _Group:
             )
         return self._fragments[key]
 
+    def _added_rows(
+        self,
+        table_key: str,
+        images: Sequence[_NumberedImage],
+        handle: Any,  # noqa: ANN401 - a Lance handle
+    ) -> Iterator[_AddedRows]:
+        """Yield what the members change of a type, one run after the other."""
+        for run in _runs(images):
+            new = self._fragments_of(table_key, run, handle)
+            addresses = self.members[run[0][0]].addresses(table_key)
+            yield [(number, image.rows.num_rows) for number, image in run], new, addresses
+
     def _stage_type(
-        self, table_key: str, images: Sequence[_NumberedImage]
+        self,
+        table_key: str,
+        images: Sequence[_NumberedImage],
+        others: Sequence[_AddedRows] = (),
     ) -> Iterator[tuple[int, StagedDataset]]:
-        """Stage the changes of one type as a chain of versions."""
+        """Stage the changes of one type as a chain of versions, those of other processes last."""
         entry = self.snapshot.entry(table_key)
         datasets, path = self.manifest.datasets, entry.path(table_key)
         expected, rows = entry.physical, entry.rows
         with self.manifest.reading(table_key, entry, to_change=True) as handle:
             staged: list[tuple[int, StagedDataset]] = []
-            for run in _runs(images):
-                new = self._fragments_of(table_key, run, handle)
-                addresses = self.members[run[0][0]].addresses(table_key)
+            for run, new, addresses in (*self._added_rows(table_key, images, handle), *others):
                 before = expected
                 handle = replace_rows(handle, addresses, new)
-                left = sum(image.rows.num_rows for _, image in run)
+                left = sum(count for _, count in run)
                 rows -= len(addresses)
-                for number, image in run:
-                    left -= image.rows.num_rows
-                    rows += image.rows.num_rows
+                for number, count in run:
+                    left -= count
+                    rows += count
                     versions = (expected, int(handle.version))
                     dataset = StagedDataset(table_key, *entry.key, *versions, rows, excluded=left)
                     staged.append((number, dataset))
@@ -492,6 +736,11 @@ def _runs(images: Sequence[_NumberedImage]) -> Iterator[list[_NumberedImage]]:
             run.append((number, image))
     if run:
         yield run
+
+
+def _fingerprint(handle: Any) -> str:  # noqa: ANN401 - a Lance handle
+    """Return what identifies the columns of a version, with their metadata."""
+    return hashlib.sha256(handle.schema.serialize()).hexdigest()
 
 
 def _fits(change: TypeChange) -> bool:

@@ -25,7 +25,8 @@ from omnigraph.commit.commit_queue import (
 )
 from omnigraph.commit.lineage import Lineage
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit, CommitId, Snapshot
+from omnigraph.commit.model import MAIN, Commit, CommitId, Snapshot
+from omnigraph.commit.prepared_groups import PreparedGroups
 from omnigraph.commit.publish import publish
 from omnigraph.commit.rebase import commits_since, footprints_since, rebase
 from omnigraph.commit.snapshot import head_snapshot
@@ -122,7 +123,9 @@ def commit_queue(manifest: Manifest, lineage_id: str | None) -> CommitQueue[Queu
     location = manifest.location
     options = tuple(sorted(location.options.items()))
     key = (location.uri, options, location.durability, lineage_id)
-    return shared_queue(key, TurnLocks(lock_folder(location), lineage_id or "main"))
+    folder, name = lock_folder(location), lineage_id or MAIN
+    groups = PreparedGroups(folder / f"{name}.prepared") if location.is_local else None
+    return shared_queue(key, TurnLocks(folder, name, groups))
 
 
 def apply_alone(manifest: Manifest, change: PendingChange) -> Commit | None:
@@ -194,7 +197,7 @@ def publish_rebased(manifest: Manifest, staged: StagedCommit, snapshot: Snapshot
 
 def _is_independent(manifest: Manifest, staged: StagedCommit, base: Snapshot) -> bool:
     """Return whether no commit since a snapshot changed what a staged change relies on."""
-    newer = footprints_since(manifest.lineage(base.lineage_id).state(), base)
+    newer = footprints_since(manifest.lineage(base.lineage_id).state(), base.manifest_version)
     required = staged.requirements
     return required is not None and not any(footprint.overlaps(required) for footprint in newer)
 
