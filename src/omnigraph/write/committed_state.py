@@ -96,7 +96,7 @@ class CommittedState:
         if len(ids) <= MAX_KEYS:
             read.update(ids.to_pylist())
         if max(len(ids), len(read)) > MAX_KEYS:
-            self.types_scanned[schema.table_key] = schema
+            self.read(schema)
             read.clear()
 
 

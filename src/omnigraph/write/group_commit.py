@@ -287,8 +287,7 @@ class _Group:
     ) -> _Member | None:
         try:
             images = queued.context.run(validate, changes, committed)
-            keys = keys_of(images, committed, committed.types_scanned.values())
-            return _Member(queued, changes, keys, images)
+            return _Member(queued, changes, keys_of(images, committed, ()), images)
         except ScanRequired:
             self._dismiss(queued)
         except Exception as error:  # noqa: BLE001 - the caller of the change gets it
