@@ -26,6 +26,7 @@ import search
 import social
 import spark
 import start
+import studio
 import writers
 from collaborate import collaborations
 from install import installations
@@ -38,6 +39,7 @@ from social import social_reads
 from spark import pipeline_ratios
 from start import starts_of_commands
 from storage import branch_of_a_long_history, commits_of_one_row, open_of_100_types
+from studio import interactions
 from workload import big_queries, big_schema
 from writers import many_writers
 
@@ -57,6 +59,7 @@ SCALED: dict[str, tuple[Callable[[float], list[dict[str, object]]], float]] = {
     "search": (searches, search.SMALL),
     "social": (social_reads, social.SMALL),
     "start": (lambda _: starts_of_commands(), start.ONCE),
+    "studio": (lambda _: interactions(), studio.ONCE),
     "writers": (many_writers, writers.SMALL),
 }
 
@@ -92,6 +95,7 @@ def main() -> None:
             *social_reads(given.scale or social.SMALL),
             *searches(search.SMALL),
             *collaborations(collaborate.SMALL),
+            *interactions(),
             *many_writers(given.scale or writers.SMALL),
         ]
     for row in rows:

@@ -32,6 +32,7 @@ from omnigraph.errors import OmniError
 from omnigraph.maintain import verify_subprocess
 from omnigraph.maintain.last_good import LastGoodSearch
 from omnigraph.maintain.last_good_model import LastGoodReport
+from omnigraph.maintain.retention import SETTINGS
 from omnigraph.maintain.return_to_last_good import return_to_last_good
 from omnigraph.storage import locate
 from omnigraph.storage.checksums import clear_checked_files
@@ -249,8 +250,13 @@ def _judge_repair(found: dict[str, Any], expected: dict[str, Any], faults: list[
     lost = {commit for plan in repair["plans"] for commit in plan["lost"]}
     for plan in repair["plans"]:
         faults += _judge_branch(plan, lost, done, expected)
-    # A tag may need a version that no branch needs: it is not lost, but cannot be read.
-    faults += [f"after repair: {text}" for text in done["problems"] if "tag " not in text]
+    # A tag may need a version that no branch needs: it is not lost, but cannot be read. Settings
+    # are set again.
+    faults += [
+        f"after repair: {text}"
+        for text in done["problems"]
+        if "tag " not in text and not text.startswith(SETTINGS)
+    ]
     return bool(damaged)
 
 
