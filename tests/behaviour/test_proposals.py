@@ -3,6 +3,7 @@
 `LANE_CASES=all`, as `make soak` sets it, adds a server of one process to that of three.
 """
 
+import json
 import os
 
 import pytest
@@ -356,6 +357,27 @@ def test_actor_of_a_commit_cannot_approve_it(actors):
     )
     ada.call("merge", number)
     assert [port["code"] for port in ada.call("ports")] == ["NYC", "SVG"]
+
+
+def test_values_set_by_hand_need_a_merge_by_who_approved(actors):
+    ada, bob, eve = actors(ADA), actors(BOB), actors(EVE)
+    ada.mutate(insert("OSL", 1))
+    ada.call("branch", "side")
+    ada.mutate(update("OSL", 2), "side")
+    number = ada.call("create", "side", "main", "Oslo")["number"]
+    ada.mutate(update("OSL", 3))
+    ada.call("protect", PROTECTED)
+    bob.call("review", number, "approve")
+    entity = {"type": "Port", "id": "OSL"}
+    own = json.dumps({"entities": [{**entity, "set": {"depth": 99}}]})
+    for actor in (ada, eve):
+        with pytest.raises(Refused, match="sets values that no approval covers") as caught:
+            actor.call("merge", number, resolve=own)
+        assert caught.value.code == "review_required"
+    assert ada.call("ports") == [{"code": "OSL", "depth": 3}]
+    bob.call("merge", number, resolve=own)
+    assert ada.call("ports") == [{"code": "OSL", "depth": 99}]
+    assert ada.call("show", number)["state"] == "merged"
 
 
 def test_stale_approvals_count_where_the_rule_says_so(actors):

@@ -49,6 +49,11 @@ class ConflictDecisions:
         winner = next((self.types[name] for name in names if name in self.types), self.default)
         return None if winner is None else ConflictDecision(winner)
 
+    @property
+    def sets_values(self) -> bool:
+        """Whether a decision sets values that neither side has."""
+        return any(decision.values for decision in self.entities.values())
+
     def check_used(self) -> None:
         """Raise InvalidInput when there are decisions about entities without a conflict."""
         unused = [f"{type_} '{id_}'" for type_, id_ in sorted(set(self.entities) - self.used)]

@@ -251,7 +251,8 @@ def merge_proposal(
     record, version = known.open.get(number) or context.record(number), known.events
     require_open(record, "merged")
     source = source_head(context, record)
-    permit, rules = _permit(context, record, source, request, version)
+    sets_values = (request.actor or "") if options.decisions.sets_values else None
+    permit, rules = _permit(context, record, source, request, version, sets_values)
     _check_known(rules, checks)
     checks = enforced_checks(rules, checks)
     checking = StagedChecks(engine, checks, context.scope_of(record.target), source)
@@ -298,6 +299,7 @@ def _permit(
     source: Snapshot,
     request: WriteRequest,
     version: int,
+    sets_values: str | None,
 ) -> tuple[WritePermit, tuple[ProtectionRule, ...]]:
     """Return what the merge commit shows, and the rules; raise unless it satisfies all of them."""
     manifest = context.manifest
@@ -305,7 +307,7 @@ def _permit(
     _, authors = divergence(manifest, source, target)
     rules = rules_for(record.target, target.head, request.permit)
     head = (source.commit_id, source.lineage_id or "")
-    found = evaluate_rules(rules, record, head, authors, context.groups)
+    found = evaluate_rules(rules, record, head, authors, context.groups, sets_values)
     bypasses = bool(rules) and _misses(found) and request.permit.may_bypass()
     if _misses(found) and not bypasses:
         raise ReviewRequired(record, [one for listed in found.values() for one in listed])

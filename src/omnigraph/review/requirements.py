@@ -15,13 +15,15 @@ def evaluate_rules(
     head: tuple[str, str],
     authors: frozenset[str],
     groups: Mapping[str, Sequence[str]] | None,
+    sets_values: str | None = None,
 ) -> dict[ProtectionRule, list[Requirement]]:
     """Return the requirements of each rule.
 
     `head` is the commit and the lineage of the source now, `authors` are the actors of the commits
     to be merged. Checks are not among them: they run on the state that the merge makes.
+    `sets_values` is who merges, if they set values of their own where the branches conflict.
     """
-    return {rule: _evaluate(rule, record, head, authors, groups) for rule in rules}
+    return {rule: _evaluate(rule, record, head, authors, groups, sets_values) for rule in rules}
 
 
 def _evaluate(
@@ -30,6 +32,7 @@ def _evaluate(
     head: tuple[str, str],
     authors: frozenset[str],
     groups: Mapping[str, Sequence[str]] | None,
+    sets_values: str | None,
 ) -> list[Requirement]:
     members = group_members(rule, groups)
     excluded = frozenset() if rule.self_approval else authors | {record.author}
@@ -47,6 +50,8 @@ def _evaluate(
     found = []
     if rule.approvals:
         found.append(_approvals(rule, approving, stale, groups))
+        if sets_values is not None:
+            found.append(_set_values(sets_values, approving))
     if blocking:
         names = ", ".join(blocking)
         message = f"{names} requested changes; a later approval of the same reviewer withdraws that"
@@ -72,3 +77,13 @@ def _approvals(
         message += f"; {who} has fewer actors than approvals are required"
     satisfied = len(approving) >= rule.approvals
     return Requirement(rule="approvals", satisfied=satisfied, message=message)
+
+
+def _set_values(actor: str, approving: set[str]) -> Requirement:
+    """Return the requirement of a merge that sets values which no approval covers."""
+    who = actor or "an actor without a name"
+    message = (
+        f"{who} sets values that no approval covers: let an actor whose approval counts merge, or "
+        "take the values of one side"
+    )
+    return Requirement(rule="resolution", satisfied=actor in approving, message=message)
