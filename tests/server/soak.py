@@ -186,7 +186,7 @@ def soak(folder: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
     held: list[tuple[float, int]] = []
     arguments = [f"--graph=g={uri}", "--unauthenticated", f"--workers={WORKERS}"]
     environment = {"OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "64", "OMNIGRAPH_LOG": "warning"}
-    with serving(*arguments, environment=environment) as server:
+    with serving(*arguments, environment=environment, preloaded=False) as server:
         clients = [
             threading.Thread(target=one_client, args=(server, number, reported, stop))
             for number in range(CLIENTS)
