@@ -178,8 +178,10 @@ class LineageState:
         tables: list[pa.Table] = []
         for page in self.pages(first=max(self.version - version, 1)):
             tables.insert(0, self.lineage.read_page(self.handle, page, footprints=footprints))
-            # The rows of one version are in one fragment, so those of the next one are complete.
-            if any(written <= version + 1 for written in self._written_at(tables[0])):
+            # The rows of one version are in one fragment: at its start, those of the next version
+            # are complete, and within it as soon as there is an older one.
+            last = version if page[0].start else version + 1
+            if any(written <= last for written in self._written_at(tables[0])):
                 break
         return [row for table in tables for row in table.to_pylist()]
 

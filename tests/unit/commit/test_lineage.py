@@ -1,6 +1,7 @@
 """Lineages: probing, older versions, and the upkeep publishers do by the way."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import lance
@@ -9,6 +10,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.commit import lineage as module
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS, TOO_MANY_FRAGMENTS, Lineage
+from omnigraph.commit.rebase import footprints_since
 from omnigraph.errors import Contention, GraphCorrupt, NotFound
 from tests.support.graphs import (
     NOTE,
@@ -20,6 +22,7 @@ from tests.support.graphs import (
     publish_prepared,
     upsert,
 )
+from tests.support.groups import publish_together
 from tests.support.history import grow
 
 
@@ -86,6 +89,23 @@ def test_merging_fragments_loses_and_doubles_no_row(graph):
     after = keys(lineage.state())
     assert len(after) == len(set(after))
     assert set(before) < set(after)
+
+
+@pytest.mark.parametrize("rows", [4, 8, 16])
+def test_rows_after_a_version_are_all_commits_of_a_group(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(module, "PAGE_ROWS", rows)  # so that a group is longer than a page
+    graph = og.init(tmp_path / "g", "node Port { code: String @key }")
+    lineage = graph._manifest.main
+    for _ in range(3):
+        graph.insert("Port", [{"code": str(lineage.state().version)}])
+    before = lineage.state().version
+    codes = [f"g{number}" for number in range(6)]
+    texts = [f'query i() {{ insert Port {{ code: "{code}" }} }}' for code in codes]
+    publish_together(graph, *(partial(graph.mutate, text) for text in texts))
+    for number in range(MAX_TAIL_FRAGMENTS + 1):  # until their fragments are merged
+        assert len(footprints_since(lineage.state(), before)) == len(codes) + number
+        graph.insert("Port", [{"code": str(number + 100)}])
+    assert len(lineage.state().handle.get_fragments()) < MAX_TAIL_FRAGMENTS
 
 
 def test_large_fragments_are_left_alone(graph, monkeypatch):
