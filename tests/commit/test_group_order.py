@@ -98,3 +98,19 @@ def test_rows_written_before_a_cleanup_are_written_again(graph, commits):
     expected = {"y", "z"} if commits else {"z"}
     assert {row["p.code"] for row in ports(og.open(graph.uri))} == expected
     assert graph.verify().ok
+
+
+def test_picked_commit_writes_what_was_there_before_the_turn_and_was_deleted_meanwhile(graph):
+    picked = graph.mutate('query b() { insert Port { code: "z" }  insert Note { text: "n" } }')
+    graph.mutate('query d() { delete Note where text = "n" }')
+    other = og.open(graph.uri, durability=other_durability(graph))
+    delete = 'query d() { delete Port where code = "z" }'
+    with turn_of_another(graph, [lambda: other.mutate(delete)]):
+        graph.cherry_pick(picked.commit.id)
+    assert [row["p.code"] for row in ports(graph)] == ["z"]
+    assert graph.query(
+        "query q() { match { $n: Note } return { $n.text } order { $n.text } }"
+    ).rows == [
+        {"n.text": "n"},
+        {"n.text": "x"},
+    ]

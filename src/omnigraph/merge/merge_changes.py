@@ -101,7 +101,10 @@ class MergeChanges:
         changes = ChangeSet(findings=ViolationCollector(_NO_FINDINGS_LIMIT))
         conflicts: list[Conflict] = []
         sides = ((self._view(self.source, t), t) for t in target.types())
-        moved = [(side, t) for side, t in sides if side is not None and self._moved(side, t)]
+        changed = [(side, t) for side, t in sides if side is not None and self._is_changed(side, t)]
+        for _, type_ in changed:  # also where the target has the same already
+            self.committed.read(find_row_schema(target.schema, type_.kind, type_.name))
+        moved = [(side, type_) for side, type_ in changed if self._differs(side, type_)]
         # Before anything is read: conflicts show entities.
         check_whole_types_allowed((type_ for _, type_ in moved), self.request, self.committed)
         for _, type_ in moved:  # in this order, in whichever they are merged
@@ -121,13 +124,15 @@ class MergeChanges:
     def _view(self, snapshot: Snapshot, type_: AcceptedType) -> DatasetView | None:
         return find_view(self.lines.manifest, snapshot, type_)
 
-    def _moved(self, side: DatasetView, type_: AcceptedType) -> bool:
-        """Return whether the source may have something of a type that the target has not."""
-        state = side.entry.state
+    def _is_changed(self, side: DatasetView, type_: AcceptedType) -> bool:
+        """Return whether the source may have changed a type since the bases."""
         bases = [self._view(base, type_) for base in self.bases]
-        unchanged = all(base is not None and base.entry.state == state for base in bases)
+        return any(base is None or base.entry.state != side.entry.state for base in bases)
+
+    def _differs(self, side: DatasetView, type_: AcceptedType) -> bool:
+        """Return whether the target may lack something of a type that the source has."""
         target = self.committed.snapshot.entry(type_.entity)
-        return not unchanged and (target.state != state or target.key in self.added)
+        return target.state != side.entry.state or target.key in self.added
 
     def _merge_type(
         self, side: DatasetView, type_: AcceptedType, changes: ChangeSet
@@ -141,7 +146,6 @@ class MergeChanges:
         adopted &= not side.entry.excluded
         inserted: list[pa.Array] = []
         same = self._same_models(side, change)
-        self.committed.read(shape)
         for states in self._three_way_rows(side, shape):
             combined = combiner.combine(states)
             conflicts += combined.conflicts
