@@ -1,8 +1,11 @@
 """Groups of changes: what they look up, and what happens between preparation and turn."""
 
+from functools import partial
+
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.write import group_commit
 from tests.support.graphs import clean_at_once
 from tests.support.groups import make_together, other_durability, turn_of_another
@@ -114,3 +117,18 @@ def test_picked_commit_writes_what_was_there_before_the_turn_and_was_deleted_mea
         {"n.text": "n"},
         {"n.text": "x"},
     ]
+
+
+RULES = SCHEMA.replace("depth: I32?", "depth: I32?  @range(depth, 0..10)")
+FEWER = SCHEMA.replace("depth: I32?", "")
+
+
+@pytest.mark.parametrize("schema", [RULES, FEWER], ids=["rule", "property"])
+def test_merged_schema_is_compared_with_what_was_inserted_before_the_turn(graph, schema):
+    graph.branches.create("changed")
+    graph.branch("changed").schema.apply(schema)
+    other = og.open(graph.uri, durability=other_durability(graph))
+    insert = partial(other.insert, "Port", [{"code": "y", "depth": 50}])
+    with turn_of_another(graph, [insert]), pytest.raises(MergeConflicts, match="depth"):
+        graph.merge("changed")
+    assert ports(graph) == [{"p.code": "y", "p.depth": 50}]

@@ -103,6 +103,8 @@ class _MergeRun:
         if self._evolved.added and not sharing:
             raise CleanupBegan(source.commit_id)
         committed.snapshot = self._evolved.after
+        for type_ in self._evolved.changed_types():
+            committed.read(committed.row_schema(type_.kind, type_.name))
         bringing = MergeChanges(
             lines=lines,
             bases=bases,

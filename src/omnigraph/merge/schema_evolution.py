@@ -155,6 +155,15 @@ class EvolvedTarget:
     rules: tuple[tuple[AcceptedType, AcceptedType, MigrationRules], ...] = ()
     conflicts: tuple[Conflict, ...] = ()
 
+    def changed_types(self) -> Iterator[AcceptedType]:
+        """Yield the types of the target that the merged schema changes, as they become.
+
+        Whether they may change depends on all their entities.
+        """
+        for new in self.after.types():
+            if self.before.schema.by_id(new.id) not in (None, new):
+                yield new
+
     def check_existing(self, manifest: Manifest, changes: ChangeSet) -> None:
         """Report entities of the target that break rules the source has added.
 
