@@ -144,25 +144,29 @@ class CommitQueue(Generic[_C]):
             Contention: the deadline has passed before the change was taken up.
         """
         self._join(change)
-        while not change.done:
-            if not change.leads:
-                self._wait(change)
-                continue
-            self._lead(change, lead)
+        try:
+            while not change.done:
+                if not change.leads:
+                    self._wait(change)
+                    continue
+                self._lead(change, lead)
+        except BaseException:
+            self._abandon(change)
+            raise
 
     @contextmanager
     def turn(self, change: _C) -> Iterator[None]:
         """Wait for a turn of its own, and hold it."""
         self._join(change)
-        while not change.leads:
-            self._wait(change)
-        change.leave_queue()
         try:
+            while not change.leads:
+                self._wait(change)
+            change.leave_queue()
             with self._turn_of_process(change.deadline) as turn:
                 turn.wait()
                 yield
         finally:
-            self._leave([change])
+            self._abandon(change)
 
     def _join(self, change: _C) -> None:
         change.joined_at = time.monotonic()
@@ -186,6 +190,16 @@ class CommitQueue(Generic[_C]):
             raise timed_out()
         change.wake.wait()
         change.wake.clear()
+
+    def _abandon(self, change: _C) -> None:
+        """Take a change off the queue for good: no thread waits for it any more."""
+        with self._lock:
+            change.done = True  # a leader that has taken it does not return it to the queue
+            if not change.leads:
+                with suppress(ValueError):
+                    self._waiting.remove(change)
+        if change.leads:
+            self._leave([change])
 
     def _lead(self, change: _C, lead: Callable[[Sequence[_C], Turn], None]) -> None:
         group: list[_C] = []
@@ -220,7 +234,7 @@ class CommitQueue(Generic[_C]):
                 member.leads = False
                 with suppress(ValueError):
                     self._waiting.remove(member)
-            self._waiting.extendleft(reversed(undone))
+            self._waiting.extendleft(member for member in reversed(undone) if not member.done)
             self._busy = bool(self._waiting)
             if self._waiting:
                 self._waiting[0].leads = True

@@ -148,6 +148,64 @@ def test_an_error_of_a_leader_reaches_no_other_change(queue, recorder):
     assert [caller.change.in_doubt for caller in others[1:]] == [True, True]
 
 
+class Interrupted(threading.Event):
+    """Where a caller waits who presses Ctrl-C after something has happened."""
+
+    def __init__(self, happen):
+        super().__init__()
+        self.happen = happen
+
+    def wait(self, timeout=None):
+        self.happen()
+        raise KeyboardInterrupt
+
+
+def interrupt(queue, recorder, change, happen):
+    change.wake = Interrupted(happen)
+    if change.alone:
+        with pytest.raises(KeyboardInterrupt), queue.turn(change):
+            pass
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            queue.run(change, recorder)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_caller_interrupted_while_it_waits_keeps_no_other_waiting(queue, recorder, alone, leads):
+    first = hold_with(queue, recorder)
+
+    def finish_first():
+        recorder.hold.set()
+        first.finish()
+
+    interrupt(queue, recorder, Change("b", alone=alone), finish_first if leads else lambda: None)
+    finish_first()
+    assert Caller(queue, recorder, Change("c")).finish() == "C"
+    assert recorder.groups == [["first"], ["c"]]
+    assert (list(queue._waiting), queue._busy) == ([], False)
+
+
+def test_a_change_left_undone_whose_caller_was_interrupted_leads_no_group(queue, recorder):
+    first, callers = hold_with(queue, recorder), []
+
+    def be_taken():
+        callers.extend(line_up(queue, recorder, Change("c")))
+        recorder.started.clear()
+        held = threading.Event()
+        recorder.hold, hold = held, recorder.hold
+        hold.set()
+        assert recorder.started.wait(SOON)
+
+    recorder.leave = {"c", "b"}
+    [leader] = line_up(queue, recorder, Change("a"))
+    interrupt(queue, recorder, Change("b"), be_taken)
+    recorder.hold.set()
+    outcomes = [caller.finish() for caller in (first, leader, *callers)]
+    assert outcomes == ["FIRST", "A", "C"]
+    assert recorder.groups == [["first"], ["a", "b", "c"], ["c"]]
+
+
 def test_a_turn_alone_waits_for_the_group_before_it(queue, recorder):
     first = hold_with(queue, recorder)
     events = []
