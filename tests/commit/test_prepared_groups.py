@@ -29,12 +29,12 @@ def place(tmp_path):
 class Children:
     """Child processes that write, each with a connection."""
 
-    def __init__(self, place, turn):
-        self.place, self.turn, self.children = place, turn, []
+    def __init__(self, place, turn, branch="main"):
+        self.place, self.turn, self.branch, self.children = place, turn, branch, []
 
     def start(self, *changes, step=None):
         """Start a process, and wait until it has left its group."""
-        self.children.append(start(write, self.place, list(changes), step))
+        self.children.append(start(write, self.place, list(changes), step, self.branch))
         self.turn.wait_for(len(self.children))
 
     def results(self):
@@ -179,6 +179,26 @@ def test_a_group_is_prepared_again_after_a_change_of_the_schema(place):
     assert applied.commit is not None
     assert commits[applied.commit.id].schema_hash == commits[newest].schema_hash
     assert slugs(graph, "Part") == ["b", "c"]
+    check(graph, turn)
+
+
+def test_a_group_is_not_published_on_another_branch_of_the_same_name(place):
+    graph = place.open()
+    lineage = graph.branches.create("side").lineage_id
+    call(graph.branch("side"), ("both", {"slug": "a"}))
+    turn = HeldTurn(place, lineage)
+    children = Children(place, turn, "side")
+    with turn.held():
+        children.start(("part", {"slug": "b"}))
+        turn.wait_for_line()
+        children.start(("link", {"part": "a", "label": "a"}))
+        graph.branches.delete("side")
+        graph.branches.create("side")
+        for number in range(3):
+            call(graph.branch("side"), ("part", {"slug": f"c{number}"}))
+    [(_, [part]), (_, [link])] = children.results()
+    assert (part[0], link[0]) == ("done", "refused")
+    assert slugs(graph.branch("side"), "Part") == ["b", "c0", "c1", "c2"]
     check(graph, turn)
 
 

@@ -49,9 +49,15 @@ def call(graph: og.Graph, change: Call, timeout: float | None = None) -> str:
     return result.commit.id
 
 
-def write(connection: Connection, place: Place, changes: list[Call], step: int | None) -> None:
+def write(
+    connection: Connection,
+    place: Place,
+    changes: list[Call],
+    step: int | None,
+    branch: str = "main",
+) -> None:
     """Make changes side by side, as one group; be killed at a step, if given."""
-    graph, left = place.open(), step
+    graph, left = place.open().branch(branch), step
     graph.snapshot()
 
     def observe(name: str) -> None:
@@ -76,16 +82,17 @@ def write(connection: Connection, place: Place, changes: list[Call], step: int |
 
 
 class HeldTurn:
-    """The turn of main in a graph on disk, with the files of groups that wait for it."""
+    """The turn of a branch in a graph on disk, with the files of groups that wait for it."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, lineage: str = "main") -> None:
         self._locks = Path(place.uri) / "_locks"
-        self.folder = self._locks / "main.prepared"
+        self._lineage = lineage
+        self.folder = self._locks / f"{lineage}.prepared"
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the turn."""
-        with TurnLocks(self._locks, "main").turn(time.monotonic() + LONG):
+        with TurnLocks(self._locks, self._lineage).turn(time.monotonic() + LONG):
             yield
 
     def names(self) -> list[str]:
@@ -95,7 +102,7 @@ class HeldTurn:
     def wait_for_line(self) -> None:
         """Wait until a writer is the first in line."""
         until = time.monotonic() + LONG
-        with (self._locks / "main.line").open("rb") as file:
+        with (self._locks / f"{self._lineage}.line").open("rb") as file:
             while True:
                 assert time.monotonic() < until, "no writer waits"
                 try:

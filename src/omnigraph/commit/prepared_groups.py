@@ -72,8 +72,9 @@ class PreparedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedGroup:
-    """Changes that only add rows, prepared on a version of a lineage."""
+    """Changes that only add rows, prepared on a version of a lineage; None is that of main."""
 
+    lineage_id: str | None
     version: int
     schema_hash: str
     last_cleanup: str
@@ -191,6 +192,7 @@ def _read(path: Path) -> PreparedGroup | None:
 def _encode(group: PreparedGroup) -> dict[str, Any]:
     return {
         "format": _FORMAT,
+        "lineage": group.lineage_id,
         "version": group.version,
         "schema": group.schema_hash,
         "cleanup": group.last_cleanup,
@@ -231,6 +233,7 @@ def _decode(document: Mapping[str, Any]) -> PreparedGroup | None:
     if document["format"] != _FORMAT:
         return None
     return PreparedGroup(
+        lineage_id=document["lineage"],
         version=document["version"],
         schema_hash=document["schema"],
         last_cleanup=document["cleanup"],

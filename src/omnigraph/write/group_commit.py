@@ -458,6 +458,7 @@ class _Group:
                 )
             )
         return PreparedGroup(
+            lineage_id=self.snapshot.lineage_id,
             version=self.snapshot.manifest_version,
             schema_hash=head.schema_hash,
             last_cleanup=head.last_cleanup,
@@ -509,7 +510,9 @@ class _Group:
     def _can_publish(self, group: PreparedGroup, newer: Sequence[Footprint]) -> bool:
         head = self.snapshot.head
         if (
-            group.version > self.snapshot.manifest_version
+            # The branch may have been deleted and created again while the others waited.
+            group.lineage_id != self.snapshot.lineage_id
+            or group.version > self.snapshot.manifest_version
             or (group.schema_hash, group.last_cleanup) != (head.schema_hash, head.last_cleanup)
             or group.durability != self.manifest.location.durability
         ):
