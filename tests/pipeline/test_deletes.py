@@ -237,6 +237,34 @@ def test_another_writer_may_win_the_race(graph, tmp_path, monkeypatch):
     assert graph.verify().ok
 
 
+PEOPLE = "name,age,email,op\n"
+MEANWHILE = {
+    "with rows of the type": (PEOPLE + "zed,,,delete\ndee,1,,insert\n", "a,b,since,op\n", CHANGES),
+    "without": (PEOPLE + "zed,,,delete\n", "a,b,since,op\nada,cy,,insert\n", CHANGES),
+    "a full snapshot": (
+        "name,age,email\nada,1,ada@x\nbo,1,bo@x\ncy,1,cy@x\ndee,1,\n",
+        "a,b,since\nada,bo,\nbo,cy,\n",
+        SNAPSHOT,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MEANWHILE)
+def test_an_entity_inserted_meanwhile_is_deleted(graph, tmp_path, monkeypatch, case):
+    people, knows, text = MEANWHILE[case]
+    publish, raced = spark_load.publish_with_retry, []
+
+    def racing(*given):
+        if not raced:
+            raced.append(graph.load({"Person": [{"name": "zed"}]}))
+        return publish(*given)
+
+    monkeypatch.setattr(spark_load, "publish_with_retry", racing)
+    graph.pipeline.run(write(tmp_path, people, knows, text))
+    assert "zed" not in names(graph)[0]
+    assert graph.commits.list(limit=1)[0].counts["node:Person"].deleted == 1
+
+
 STEPS = ("staging", "staged", "prepared", "published")
 KILLED = STEPS if os.environ.get("SOAK_SECONDS") else ("staging", "published")
 """`make soak` kills at each step; here and in other modules of pipelines some steps are enough."""

@@ -149,9 +149,16 @@ class RemovedEntities:
     counts: Mapping[str, int] = field(default_factory=dict)
     given: Mapping[str, int] = field(default_factory=dict)
     reads: frozenset[str] = frozenset()
-    """Edge types that must not change meanwhile, because nodes of their ends are removed."""
+    """Types that must not change meanwhile: those of which entities are deleted, also if none was
+    found, and edge types at the nodes that are removed."""
     sources: Mapping[str, DataFrame] = field(default_factory=dict)
     """The nodes that edges were removed from, of types that need a least number of edges."""
+
+    def is_outdated(self, now: Snapshot) -> bool:
+        """Return whether entities have to be looked for again in a newer snapshot."""
+        if self.datasets:
+            return self.before.commit_id != now.commit_id
+        return any(self.before.entry(k).physical != now.entry(k).physical for k in self.reads)
 
     def published(
         self, manifest: Manifest, datasets: Sequence[StagedDataset]
@@ -209,9 +216,11 @@ class _Removal:
         self._spark, self._manifest, self._snapshot = spark, manifest, snapshot
         self._marked: dict[str, list[DataFrame]] = {}
         self._gone: dict[str, DataFrame] = {}
+        self._named = set[str]()
 
     def mark(self, key: str, ids: DataFrame, *, missing: bool) -> None:
         """Mark the entities with some ids, or all others."""
+        self._named.add(key)
         shape = self._shape(key)
         rows = self._committed(shape)
         if not rows.sizes:
@@ -257,12 +266,13 @@ class _Removal:
             id=self._snapshot.commit_id, operation="remove", datasets=tuple(datasets.values())
         )
         after = snapshot_of_staged(self._snapshot, staged) if datasets else self._snapshot
-        reads = frozenset(
+        edges = (
             f"edge:{edge.name}"
             for key in datasets
             if key.startswith("node:")
             for edge in self._snapshot.catalog.incident_edges(key.removeprefix("node:"))
         )
+        reads = frozenset((*self._named, *edges))
         return RemovedEntities(
             self._snapshot, after, datasets, counts, reads=reads, sources=sources
         )
