@@ -119,6 +119,14 @@ def test_picked_commit_writes_what_was_there_before_the_turn_and_was_deleted_mea
     ]
 
 
+def test_merge_into_a_branch_that_changed_before_the_turn_is_no_fast_forward(graph):
+    graph.branches.create("side")
+    graph.branch("side").mutate(INSERT)
+    other = og.open(graph.uri, durability=other_durability(graph))
+    with turn_of_another(graph, [lambda: other.insert("Note", [{"text": "n"}])]):
+        assert graph.merge("side").outcome == "merged"
+
+
 RULES = SCHEMA.replace("depth: I32?", "depth: I32?  @range(depth, 0..10)")
 FEWER = SCHEMA.replace("depth: I32?", "")
 

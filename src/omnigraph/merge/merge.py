@@ -15,7 +15,7 @@ from omnigraph.commit.commit_log import CommitLog
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import NewManifestRow
-from omnigraph.commit.model import Commit, Snapshot
+from omnigraph.commit.model import Commit, CommitId, Snapshot
 from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.commit.staged_commit import StagedCommit
 from omnigraph.errors import CleanupBegan, InvalidInput
@@ -57,7 +57,7 @@ def merge(
         result = _publish_merge(manifest, request, run.bring, run.complete, options, result)
     except _AlreadyUpToDate:
         return result
-    return replace(result, outcome=run.outcome)
+    return replace(result, outcome=run.outcome(result.commit))
 
 
 class _MergeRun:
@@ -78,7 +78,13 @@ class _MergeRun:
         self._source_delta = SourceDelta(source)
         self._last_cleanup = ""
         self._evolved = EvolvedTarget(source, source)
-        self.outcome = MergeOutcome.MERGED
+        self._forward_from: CommitId | None = None
+
+    def outcome(self, commit: Commit | None) -> MergeOutcome:
+        """Return what the merge came to; `commit` may follow others than it was prepared on."""
+        before = self._forward_from if commit is None else commit.parents[0]
+        forward = before is not None and before == self._forward_from
+        return MergeOutcome.FAST_FORWARD if forward else MergeOutcome.MERGED
 
     def bring(self, committed: CommittedState) -> ChangeSet:
         """Return what becomes of the newest state of the target."""
@@ -94,7 +100,7 @@ class _MergeRun:
         self._history = lines.missing_history(diverged.only_one)
         self._history_version = target.manifest_version
         forward = bases[0].commit_id == target.commit_id
-        self.outcome = MergeOutcome.FAST_FORWARD if forward else MergeOutcome.MERGED
+        self._forward_from = target.commit_id if forward else None
         self._last_cleanup = target.head.last_cleanup
         hashes = (state.head.schema_hash for state in (*bases, source, target))
         check_schema_changes_allowed(hashes, self._request)
