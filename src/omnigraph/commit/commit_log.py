@@ -309,6 +309,19 @@ def newest_own_commit(
     return None if row is None else (row, number)
 
 
+def _page_after_commit(state: LineageState, number: int) -> int:
+    """Return the newest page that may have rows of datasets that the commits of a page changed.
+
+    They follow the row of their commit, in the same fragment, of which pages may be parts.
+    """
+    pages = state.pages()
+    while not pages[number][-1].is_end:
+        number -= 1
+        if HistoryPage(state, state.read_page(pages[number])).own_commits():
+            break
+    return number
+
+
 def datasets_at_commit(states: Iterable[LineageState], row: CommitRow) -> DatasetEntries:
     """Return the datasets of a commit from the rows of its first parents."""
     states = iter(states)
@@ -317,7 +330,7 @@ def datasets_at_commit(states: Iterable[LineageState], row: CommitRow) -> Datase
     if row.lineage_id == state.lineage.lineage_id:
         version = row.commit.manifest_version
         place = newest_own_commit(state, lambda own: own.commit.manifest_version <= version)
-        first_page = 0 if place is None else place[1]
+        first_page = 0 if place is None else _page_after_commit(state, place[1])
     log = CommitLog(chain([state], states), first_page)
     line: list[CommitId] = []
     entries: DatasetEntries = {}

@@ -278,6 +278,11 @@ class FragmentRange:
             end, size = start, min(2 * size, PAGE_ROWS)
 
     @property
+    def is_end(self) -> bool:
+        """Whether no rows of the fragment follow."""
+        return self.start + self.count == FragmentRange.of(self.fragment).count
+
+    @property
     def is_whole(self) -> bool:
         """Whether these are all rows that the fragment was written with."""
         return bool(self.count == self.fragment.physical_rows)

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.commit import lineage
 from omnigraph.commit.commit_log import datasets_at_commit
-from omnigraph.commit.history import find_commit
+from omnigraph.commit.history import find_commit, read_commits
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
 from omnigraph.commit.lineage_maintenance import remove_old_versions
 from omnigraph.commit.snapshot import resolve_snapshot, snapshot_at_version
@@ -229,6 +230,21 @@ def test_every_commit_refolds_to_what_its_head_was(graph):
                 == shown.head.datasets
             )
     assert entry.key not in graph._manifest.head_state("side")[1].head.datasets
+
+
+@pytest.mark.parametrize("rows", [4, 8, 40])
+def test_state_of_a_commit_is_found_where_its_rows_are_read_in_parts(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(lineage, "PAGE_ROWS", rows)  # so that a merged fragment has many parts
+    types = " ".join(f"node {name} {{ slug: String @key }}" for name in "ABC")
+    graph, heads = og.init(tmp_path / "g", types), {}
+    for number in range(2 * MAX_TAIL_FRAGMENTS + 2):
+        graph.load({name: [{"slug": str(number)}] for name in "ABC"})
+        head = graph.snapshot()
+        heads[head.commit_id] = head.head.datasets
+    state = graph._manifest.main.state()
+    commits = read_commits([state])
+    found = {id_: datasets_at_commit([state], commits[id_]) for id_ in heads}
+    assert found == heads
 
 
 # --- manifest versions that are gone -----------------------------------------------------------
