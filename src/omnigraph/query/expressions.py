@@ -259,7 +259,8 @@ class Evaluator(Constants):
         order = np.full(len(positions), NO_ENTITY)
         order[found] = np.arange(len(found))
         type_ = columns[0].type
-        joined = pa.concat_arrays([column.cast(type_) for column in columns])
+        # Arrow casts no null blob, not even to its own type.
+        joined = pa.concat_arrays([c if c.type == type_ else c.cast(type_) for c in columns])
         return joined.take(pa.array(order, mask=order == NO_ENTITY))
 
     def _computed(self, expression: FunctionCall | Case, frame: Frame) -> Operand:
