@@ -112,6 +112,14 @@ def test_a_renamed_property_keeps_its_words_and_a_new_one_has_none(graph, docs):
     assert reopened(graph).query(FOUND, {"w": "ship"}).rows == []
 
 
+def test_the_words_of_ids_are_stored_as_those_of_properties(tmp_path):
+    docs = {key: key for key in ("a ship", "ships of a port", "port")}
+    graph = og.init(tmp_path / "g", SCHEMA)
+    load(graph, docs)
+    assert answers_are_right(graph, docs, "id") == 1
+    assert answers_are_right(reopened(graph), docs, "id") == 0
+
+
 @pytest.mark.parametrize("kind", ["*.npy", "*.json"])
 @pytest.mark.parametrize("damage", [None, b"", b"\x93NUMPY", b"{}"])
 def test_damaged_files_are_made_again(graph, docs, kind, damage):

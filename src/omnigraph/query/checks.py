@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
 from omnigraph.dataset_view.version_reader import DatasetView
 from omnigraph.errors import Category, NotFound, OmniError
@@ -238,8 +239,9 @@ def _run_query(
     entities = [
         {"kind": str(binding.kind), "type": binding.type_name, "id": row[name]}
         for row in rows
-        for name, binding in columns.items()
+        for name, bindings in columns.items()
         if row[name] is not None
+        and (binding := _binding_of(engine, snapshot, bindings, row[name])) is not None
     ]
     count = stream.row_count
     what = "returned no rows" if not count else f"returned {_rows_text(count)}"
@@ -247,9 +249,11 @@ def _run_query(
     return _result(check, message, count, rows=rows, entities=entities)
 
 
-def _entity_columns(plan: ReadPlan) -> dict[str, Binding]:
-    """Return the columns of a result that are ids of entities."""
-    bindings = dict(_bindings(plan.root))
+def _entity_columns(plan: ReadPlan) -> dict[str, set[Binding]]:
+    """Return the columns of a result that are ids of entities, with the types these may have."""
+    bindings: dict[str, set[Binding]] = {}
+    for name, binding in _bindings(plan.root):
+        bindings.setdefault(name, set()).add(binding)
     return {
         column.name: bindings[column.expression.variable]
         for column in plan.columns
@@ -257,6 +261,18 @@ def _entity_columns(plan: ReadPlan) -> dict[str, Binding]:
         and column.expression.property == "id"
         and column.expression.variable in bindings
     }
+
+
+def _binding_of(
+    engine: Engine, snapshot: Snapshot, bindings: set[Binding], id_: str
+) -> Binding | None:
+    """Return the binding with the type of an entity; None if nodes of several types have its id."""
+    if len(bindings) > 1:
+        tables = (
+            (b, engine.store.table(snapshot, TypeKind(b.kind), b.type_name)) for b in bindings
+        )
+        bindings = {binding for binding, table in tables if len(table.position_of(id_))}
+    return next(iter(bindings)) if len(bindings) == 1 else None
 
 
 def _bindings(operator: PlanOperator) -> Iterable[tuple[str, Binding]]:

@@ -59,7 +59,11 @@ INDEX_LOOKUP_MAX_IDS = 4_096
 
 _ValueT = TypeVar("_ValueT")
 CacheKey: TypeAlias = tuple[str, VersionState, str]
-"""A dataset with the names of its columns, a version of it, and what is kept."""
+"""A dataset with the names of its columns, a version of it, and what is kept.
+
+What is kept is a column by its name, or something else by words with a space, as no name has.
+"""
+_ALL_POSITIONS, _ROW_ADDRESSES = "all positions", "row addresses"
 
 
 _caches: WeakSet[ColumnCache] = WeakSet()
@@ -233,7 +237,7 @@ class TypeTable(DatasetView):
     @property
     def everything(self) -> Positions:
         """All positions, always the same array."""
-        return self._store.cached((*self.key, "positions"), lambda: np.arange(self.rows))
+        return self._store.cached((*self.key, _ALL_POSITIONS), lambda: np.arange(self.rows))
 
     def has(self, name: str) -> bool:
         """Return whether a whole column is in memory, or may as well be."""
@@ -331,7 +335,7 @@ class TypeTable(DatasetView):
         apart = [name for name in names if name in wide or not self._reads_whole(name, count)]
         fetched = self._fetch(apart, positions) if apart else {}
         whole = [name for name in names if name not in fetched]
-        if positions is self._store.get((*self.key, "positions")):
+        if positions is self._store.get((*self.key, _ALL_POSITIONS)):
             return fetched | {name: self.column(name) for name in whole}
         index = pa.array(positions)
         return fetched | {name: self.column(name).take(index) for name in whole}
@@ -411,7 +415,7 @@ class TypeTable(DatasetView):
 
     def addresses(self) -> RowAddressMap:
         """Return where rows are."""
-        return self._store.cached((*self.key, "addresses"), self.address_map)
+        return self._store.cached((*self.key, _ROW_ADDRESSES), self.address_map)
 
     def open(self) -> AbstractContextManager[Any]:
         """Return the Lance handle of the version, and count the read."""

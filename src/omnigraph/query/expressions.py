@@ -146,7 +146,8 @@ class Evaluator(Constants):
     """Bytes that the columns may take which the query is the first to read."""
     check: Callable[[], None] = lambda: None
     """Called between the steps of long work; raises where the query is to end."""
-    _whole: dict[tuple[TypeTable, str], int] = field(default_factory=dict)
+    _whole: dict[tuple[TypeTable, str], int | None] = field(default_factory=dict)
+    """How many bytes columns take that are read whole; None for one that does not fit."""
     _fetched: dict[tuple[str, str], tuple[Positions, pa.Array]] = field(default_factory=dict)
 
     # --- expressions ---------------------------------------------------------------------------
@@ -198,14 +199,15 @@ class Evaluator(Constants):
         return max(1, min(most, int(self.memory / 4 / max(1.0, sum(wide)))))
 
     def reads_whole(self, table: TypeTable, name: str) -> bool:
-        """Return whether a whole column may be read: it fits, with those read before."""
+        """Return whether a whole column may be read: it fits, with those read before.
+
+        The answer is the same for a whole run, even if another query reads the column meanwhile.
+        """
         if (table, name) not in self._whole:
-            left = self.memory - sum(self._whole.values())
+            left = self.memory - sum(size or 0 for size in self._whole.values())
             size = table.unread_bytes(name, left)
-            if size > left:
-                return False
-            self._whole[table, name] = size
-        return True
+            self._whole[table, name] = size if size <= left else None
+        return self._whole[table, name] is not None
 
     def _read_by(
         self, references: Iterable[PropertyRef]
@@ -257,7 +259,8 @@ class Evaluator(Constants):
         order = np.full(len(positions), NO_ENTITY)
         order[found] = np.arange(len(found))
         type_ = columns[0].type
-        joined = pa.concat_arrays([column.cast(type_) for column in columns])
+        # Arrow casts no null blob, not even to its own type.
+        joined = pa.concat_arrays([c if c.type == type_ else c.cast(type_) for c in columns])
         return joined.take(pa.array(order, mask=order == NO_ENTITY))
 
     def _computed(self, expression: FunctionCall | Case, frame: Frame) -> Operand:

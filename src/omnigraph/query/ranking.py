@@ -95,7 +95,7 @@ def _sum_reciprocal_ranks(arms: Sequence[tuple[Positions, Positions]], k: int) -
     )
     scores, start = np.zeros(len(nodes)), 0
     for _, ranks in arms:
-        scores[back[start : start + len(ranks)]] += 1 / (k + ranks)
+        scores[back[start : start + len(ranks)]] += 1 / (float(k) + ranks)
         start += len(ranks)
     places = np.empty(len(nodes), np.int64)
     places[np.argsort(seen)] = np.arange(len(nodes))

@@ -19,6 +19,7 @@ from omnigraph.plan.expressions import (
 )
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.aggregation import counts_rows, supports_row_weights
+from omnigraph.query.exact_integers import Weights
 from omnigraph.query.executor import Execution, max_result_rows, slice_bounds
 from omnigraph.query.external_sort import ExternalSorter
 from omnigraph.query.frame import Frame
@@ -32,6 +33,7 @@ from omnigraph.types.arrow import arrow_type
 
 _KEY, _VALUE = "key:", "value:"
 """What columns of grouped rows begin with: keys by name, and values of measures."""
+_MAX_U64 = 2**64 - 1
 
 
 def runs_in_batches(root: op.ResultOperator) -> bool:
@@ -150,7 +152,7 @@ class ResultBatches:
             made = {name: evaluator.column(value, frame) for name, value in columns.items()}
             made[ROW_NUMBER] = np.arange(frame.rows)
             if frame.weights is not None:
-                made[WEIGHT] = pa.array(frame.weights, pa.int64())
+                made[WEIGHT] = _weight_column(frame.weights)
             return pa.table(made)
 
         needed = {ref.variable for value in columns.values() for ref in property_refs(value)}
@@ -231,6 +233,13 @@ def _weighted(frame: Frame, *, weigh: bool) -> Frame:
     if not weigh or frame.weights is not None:
         return frame
     return Frame(frame.rows, frame.positions, np.ones(frame.rows, np.int64))
+
+
+def _weight_column(weights: Weights) -> pa.Array:
+    """Return weights as 64-bit integers; one beyond these is too large a count in any case."""
+    if weights.dtype == object:
+        weights = np.minimum(weights, _MAX_U64)
+    return pa.array(weights, pa.uint64())
 
 
 def _variables(columns: tuple[op.OutputColumn, ...]) -> set[str]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from omnigraph.catalog import vector_metric
 from omnigraph.commit.model import VersionState
+from omnigraph.lang import Code, Diagnostic, QueryError
 from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef, property_refs
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.bm25 import DEFAULT_EDITS, TextIndex
@@ -410,8 +411,11 @@ class RankFusion(Ranking):
 
     @property
     def _k(self) -> int:
-        arguments = self.call.arguments[2:]
-        return self.evaluator.value(arguments[0]) if arguments else RRF_K
+        k = self.evaluator.value(self.call.arguments[2]) if self.call.arguments[2:] else None
+        if k is not None and k < 1:
+            message = f"rrf(): k must be a positive integer, not {k}"
+            raise QueryError([Diagnostic(Code.RRF_MISFIT, message)])
+        return RRF_K if k is None else int(k)
 
     @property
     def _arms(self) -> list[Ranking]:

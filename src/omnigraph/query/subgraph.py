@@ -16,7 +16,7 @@ from omnigraph.lang.source import Name
 from omnigraph.notebook.results import subgraph_html
 from omnigraph.plan import ReadPlan, compile_query
 from omnigraph.plan.expressions import EntityKind
-from omnigraph.plan.operators import PlanOperator, operator_inputs
+from omnigraph.plan.operators import PlanOperator, Union, operator_inputs, walk_operators
 from omnigraph.query.graph_view import GraphView
 from omnigraph.query.neighbours import RunQuery, display_property, short_label
 from omnigraph.types import Scalar
@@ -25,6 +25,8 @@ MAX_NODES = 2000
 """Nodes of a subgraph, at most and by default."""
 _MAX_ROWS = 20_000
 _Key = tuple[str, str]
+_Bindings = Mapping[str, tuple[EntityKind, str]]
+"""Variables with their kinds and types."""
 
 
 class LinkKind(StrEnum):
@@ -115,12 +117,12 @@ def read_subgraph(
     plan = compile_query(snapshot.catalog, source, name)
     if not isinstance(plan, ReadPlan):
         raise InvalidInput("a mutation matches no subgraph", code="not_a_read_query")
-    declared = _declaration(source, plan.name)
-    pattern = _pattern(declared, _bindings(plan.root), snapshot.catalog)
-    if not pattern.nodes:
-        return Subgraph(commit_id=snapshot.commit_id, nodes=(), edges=(), truncated=False)
-    rows = run(_text(declared, pattern, snapshot.catalog), {}).rows
-    return _collect(snapshot, pattern, rows, limit)
+    found = _Found(snapshot, limit)
+    for query, bindings in _typed_queries(_declaration(source, plan.name), plan.root):
+        pattern = _pattern(query, bindings, snapshot.catalog)
+        if pattern.nodes:
+            found.add(pattern, run(_text(query, pattern, snapshot.catalog), {}).rows)
+    return found.subgraph()
 
 
 def _declaration(source: str, name: str) -> qt.QueryDecl:
@@ -130,7 +132,29 @@ def _declaration(source: str, name: str) -> qt.QueryDecl:
     return next(query for query in tree.queries if query.name.text == name)
 
 
-def _bindings(operator: PlanOperator) -> dict[str, tuple[EntityKind, str]]:
+def _typed_queries(
+    query: qt.QueryDecl, root: PlanOperator
+) -> Iterator[tuple[qt.QueryDecl, _Bindings]]:
+    """Yield a query for each choice of types of its interfaces, with what its variables are."""
+    inputs = next((o.inputs for _, o in walk_operators(root) if isinstance(o, Union)), (root,))
+    for source in inputs:
+        bindings = _bindings(source)
+        yield _with_types(query, bindings), bindings
+
+
+def _with_types(query: qt.QueryDecl, bindings: _Bindings) -> qt.QueryDecl:
+    """Return a query that binds its variables to the types of a choice."""
+    assert isinstance(query.body, qt.ReadBody), "it was compiled as a read"
+    clauses = (
+        replace(clause, type_name=replace(clause.type_name, text=bindings[clause.variable.name][1]))
+        if isinstance(clause, qt.BindingClause) and clause.variable.name in bindings
+        else clause
+        for clause in query.body.clauses
+    )
+    return replace(query, body=replace(query.body, clauses=tuple(clauses)))
+
+
+def _bindings(operator: PlanOperator) -> _Bindings:
     """Return the variables that a plan binds, with their kinds and types."""
     found: dict[str, tuple[EntityKind, str]] = {}
     for source in operator_inputs(operator):
@@ -140,9 +164,7 @@ def _bindings(operator: PlanOperator) -> dict[str, tuple[EntityKind, str]]:
     return found
 
 
-def _pattern(
-    query: qt.QueryDecl, bindings: Mapping[str, tuple[EntityKind, str]], catalog: Catalog
-) -> _Pattern:
+def _pattern(query: qt.QueryDecl, bindings: _Bindings, catalog: Catalog) -> _Pattern:
     assert isinstance(query.body, qt.ReadBody), "it was compiled as a read"
     clauses = list(_visible(query.body.clauses))
     traversals = tuple(c for c in clauses if isinstance(c, qt.TraversalClause))
@@ -196,32 +218,44 @@ def _projection(variable: str, property_: str, alias: str) -> qt.Projection:
     return qt.Projection(expr=access, alias=Name(alias))
 
 
-def _collect(
-    snapshot: Snapshot, pattern: _Pattern, rows: list[dict[str, Any]], limit: int
-) -> Subgraph:
-    nodes: dict[_Key, SubgraphNode] = {}
-    edges: dict[tuple[Any, ...], SubgraphEdge] = {}
-    truncated = len(rows) >= _MAX_ROWS
-    for row in rows:
-        for index, type_name in enumerate(pattern.nodes.values()):
-            id_ = row[f"n{index}"]
-            if id_ is None or (type_name, id_) in nodes:
-                continue
-            if len(nodes) >= limit:
-                truncated = True
-                continue
-            label = short_label(row.get(f"l{index}"))
-            nodes[type_name, id_] = SubgraphNode(type=type_name, id=id_, label=label)
-        for edge in _edges(snapshot.catalog, pattern, row):
-            ends = {(edge.src_type, edge.src), (edge.dst_type, edge.dst)}
-            if ends <= nodes.keys():
-                edges[edge.type, edge.id, edge.src, edge.dst, edge.kind] = edge
-    return Subgraph(
-        commit_id=snapshot.commit_id,
-        nodes=tuple(nodes.values()),
-        edges=tuple(edges.values()),
-        truncated=truncated,
-    )
+class _Found:
+    """Nodes and edges of rows, no more nodes than a limit."""
+
+    def __init__(self, snapshot: Snapshot, limit: int) -> None:
+        self.snapshot = snapshot
+        self.limit = limit
+        self.nodes: dict[_Key, SubgraphNode] = {}
+        self.edges: dict[tuple[Any, ...], SubgraphEdge] = {}
+        self.truncated = False
+
+    def add(self, pattern: _Pattern, rows: list[dict[str, Any]]) -> None:
+        """Add what the rows of a pattern have."""
+        self.truncated |= len(rows) >= _MAX_ROWS
+        for row in rows:
+            for index, type_name in enumerate(pattern.nodes.values()):
+                self._add_node(type_name, row[f"n{index}"], row.get(f"l{index}"))
+            for edge in _edges(self.snapshot.catalog, pattern, row):
+                ends = {(edge.src_type, edge.src), (edge.dst_type, edge.dst)}
+                if ends <= self.nodes.keys():
+                    self.edges[edge.type, edge.id, edge.src, edge.dst, edge.kind] = edge
+
+    def _add_node(self, type_name: str, id_: str | None, label: str | None) -> None:
+        if id_ is None or (type_name, id_) in self.nodes:
+            return
+        if len(self.nodes) >= self.limit:
+            self.truncated = True
+            return
+        node = SubgraphNode(type=type_name, id=id_, label=short_label(label))
+        self.nodes[type_name, id_] = node
+
+    def subgraph(self) -> Subgraph:
+        """Return all of it."""
+        return Subgraph(
+            commit_id=self.snapshot.commit_id,
+            nodes=tuple(self.nodes.values()),
+            edges=tuple(self.edges.values()),
+            truncated=self.truncated,
+        )
 
 
 def _edges(catalog: Catalog, pattern: _Pattern, row: dict[str, Any]) -> Iterator[SubgraphEdge]:

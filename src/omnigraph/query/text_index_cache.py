@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,15 @@ from omnigraph.query.bm25 import SegmentView, TextIndex
 from omnigraph.query.column_cache import MAX_TRACKED_KEYS, ColumnCache, TypeTable
 from omnigraph.query.inverted_index import TextSegment
 from omnigraph.query.limits import run_apart
-from omnigraph.query.text_index_files import IndexedSegment, TextIndexFiles
+from omnigraph.query.text_index_files import IndexedSegment, TextIndexFiles, property_identity
 from omnigraph.storage.columns import FragmentRows, Positions, list_fragments
 from omnigraph.storage.lru_cache import LruCache
 
 SEGMENT_MERGE_FACTOR = 2
 """A segment not larger than this many times the new texts is rebuilt together with them."""
+
+_PropertyKey: TypeAlias = tuple[int, int, str]
+"""A dataset and a property of it, by identity."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class TextIndexCache:
         self._store = store
         self._files = TextIndexFiles(store.manifest.location, may_write=may_write)
         self.built = 0
-        self._last: LruCache[tuple[str, str], tuple[str, VersionState, str]] = LruCache(
+        self._last: LruCache[_PropertyKey, tuple[str, VersionState, str]] = LruCache(
             MAX_TRACKED_KEYS
         )
 
@@ -65,12 +69,12 @@ class TextIndexCache:
         key = _cache_key(table, name)
         version: _TextIndexVersion | None = self._store.get(key)
         if version is None:
-            last = self._last.get((table.type.entity, name))
+            last = self._last.get(_property_key(table, name))
             before: _TextIndexVersion | None = self._store.get(last) if last is not None else None
             cuts = before.cuts if before is not None else ()
             version = self._view(table, name, cuts, check)
             self._store.keep(key, version)
-            self._last.put((table.type.entity, name), key)
+            self._last.put(_property_key(table, name), key)
         return version.texts
 
     def refresh(self, table: TypeTable, name: str, check: Callable[[], None]) -> bool:
@@ -112,6 +116,11 @@ class TextIndexCache:
         starts = dict(zip(there, _fragment_starts(fragments), strict=True))
         parts = (SegmentView(cut.segment, _segment_positions(cut, there, starts)) for cut in kept)
         return _TextIndexVersion(tuple(kept), TextIndex(table.rows, tuple(parts)))
+
+
+def _property_key(table: TypeTable, name: str) -> _PropertyKey:
+    """Return what identifies a property whatever it is called: another one may get its name."""
+    return (*table.entry.key, property_identity(table, name))
 
 
 def _cache_key(table: TypeTable, name: str) -> tuple[str, VersionState, str]:

@@ -42,6 +42,12 @@ class IndexedSegment:
         return len(self.segment.lengths)
 
 
+def property_identity(table: TypeTable, name: str) -> str:
+    """Return what identifies a property whatever it is called, or `id`, which is none."""
+    number = table.type.property_ids.get(name)
+    return name if number is None else f"{number:016x}"
+
+
 class TextIndexFiles:
     """The files of one graph."""
 
@@ -81,7 +87,7 @@ class TextIndexFiles:
         return self._files.damaged()
 
     def _home(self, table: TypeTable, name: str) -> Path:
-        return self._files.home(table.entry, f"{table.type.property_ids[name]:016x}")
+        return self._files.home(table.entry, property_identity(table, name))
 
     def _read(self, folder: Path) -> IndexedSegment | None:
         with suppress(*UNREADABLE):

@@ -109,7 +109,10 @@ def fusion(
     The place counts the nodes of the first ranking, then those only the second ranks.
     """
     [variable] = ranked_variables(call.arguments[0])
-    k = value(call.arguments[2], {}, world) if len(call.arguments) > 2 else 60
+    k = value(call.arguments[2], {}, world) if len(call.arguments) > 2 else None
+    k = 60 if k is None else k
+    if k < 1:
+        raise RefusedError(f"k is not positive: {k}")
     arms = [_ranks(arm, variable, rows, world, depth) for arm in call.arguments[:2]]
     order = list(dict.fromkeys([*arms[0], *arms[1]]))
     total = {id_: sum(1 / (k + arm[id_]) for arm in arms if id_ in arm) for id_ in order}

@@ -66,6 +66,30 @@ def test_a_query_finds_the_rows_it_returns_with_their_entities(graph):
     assert (passed.is_passed, passed.is_failed, passed.rows) == (True, False, [])
 
 
+def test_entities_of_an_interface_have_their_own_types(tmp_path):
+    schema = """
+    interface Named { name: String }
+    node Person implements Named { key: String @key  name: String }
+    node Robot implements Named { key: String @key  name: String }
+    edge Owns: Person -> Robot
+    """
+    graph = og.init(tmp_path / "g", schema)
+    people = [{"key": "p", "name": "x"}, {"key": "both", "name": "x"}]
+    robots = [{"key": "r", "name": "x"}, {"key": "both", "name": "y"}]
+    graph.load({"Person": people, "Robot": robots, "Owns": [{"from": "p", "to": "r"}]})
+    found = check(graph, QueryCheck('match { $x: Named { name: "x" } } return { $x }'))
+    assert {row["x"] for row in found.rows} == {"p", "both", "r"}
+    assert sorted((entity["type"], entity["id"]) for entity in found.entities) == [
+        ("Person", "p"),
+        ("Robot", "r"),
+    ]
+    owned = check(graph, QueryCheck("match { $y: Robot  $x: Named  $x owns $y } return { $x, $y }"))
+    assert [(entity["type"], entity["id"]) for entity in owned.entities] == [
+        ("Person", "p"),
+        ("Robot", "r"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("rule", "message", "count"),
     [

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query import exact_integers
+from omnigraph.query import engine, exact_integers
 from omnigraph.query.engine import QuerySettings
 from omnigraph.query.expansion import ExpandMode
-from omnigraph.query.limits import QueryLimit
+from omnigraph.query.limits import MEMORY_CODE, QueryLimit
 
 NODES = 300
 HOPS = 9
@@ -210,3 +210,29 @@ def test_an_estimate_beyond_every_number_is_the_largest_integer(graph, name):
     rows = [step["estimated_rows"] for step in graph.explain(text).to_json()["steps"]]
     assert rows[0] == 1
     assert max(rows) == (2**63 - 1 if name == "many steps" else NODES**2)
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        ("max($a.kind) as m", {"m": 2}),
+        ("count(distinct $a.kind) as n, max($a.big) as m", {"n": 3, "m": None}),
+        ("count($a.big) as n", {"n": 0}),
+        ("count($a.kind) as n", None),
+        ("count($a) as n", None),
+    ],
+)
+def test_rows_that_count_more_often_than_a_64_bit_integer_says_fit_batches(
+    graph, monkeypatch, returned, expected
+):
+    def refuse(*_, **__):
+        raise QueryLimit("too much", code=MEMORY_CODE, operator="Query", limit=0)
+
+    monkeypatch.setattr(engine._ResultColumns, "of", refuse)
+    body = " ".join(f"${name}: P" for name in "abcdefghi") + f" }} return {{ {returned} }}"
+    if expected is not None:
+        assert run(graph, body).rows == [expected]
+        return
+    with pytest.raises(QueryLimit) as refused:
+        run(graph, body)
+    assert refused.value.code == "query_count_overflow"

@@ -14,7 +14,9 @@ import pytest
 import omnigraph
 import omnigraph.graph as og
 from omnigraph.errors import InvalidInput, StorageUnavailable
-from omnigraph.query.engine import QuerySettings
+from omnigraph.query import column_cache
+from omnigraph.query.column_cache import TypeTable
+from omnigraph.query.engine import Engine, QuerySettings
 from omnigraph.query.external_sort import ExternalSorter
 from omnigraph.query.limits import PROCESS_DISK, MemoryPool, QueryBudget, QueryLimit
 
@@ -141,7 +143,9 @@ def test_a_time_limit_ends_a_query_that_spills(graph):
 CHILD = """
 import sys
 import omnigraph.graph as og
-from omnigraph.query.engine import QuerySettings
+from omnigraph.query import column_cache
+from omnigraph.query.column_cache import TypeTable
+from omnigraph.query.engine import Engine, QuerySettings
 graph = og.open(sys.argv[1], mode="ro")
 settings = QuerySettings(memory=200_000)
 stream = graph._engine.stream(graph.snapshot(), sys.argv[2], {}, None, settings)
@@ -197,3 +201,27 @@ def test_merged_runs_are_in_order_and_few_blocks_are_in_memory(rows, kind, most)
     assert (budget.spilled_bytes > 0) == (rows == 5_000 and most != 10)
     budget.release()
     assert PROCESS_DISK.used == 0
+
+
+@pytest.mark.parametrize("key", ["$a.city", "$a.age"])
+def test_a_sort_does_not_notice_that_another_query_reads_its_columns(graph, monkeypatch, key):
+    """Batches are compared by the values of wide columns, by places among all values of others."""
+    engine = Engine(graph._manifest, may_write=False)
+    engine.store.small = 0
+    text = f"query q() {{ match {{ {CROSS}  $b.age < 60 }} return {{ $a.name as a, $b.name as b }} "
+    text += f"order {{ {key} desc, $b.name }} }}"
+    expected = graph.query(text).rows
+    add, added = ExternalSorter.add, []
+
+    def add_after_another_query(sorter, rows):
+        added.append(rows)
+        if len(added) == 2:
+            engine.run(graph.snapshot(), f"match {{ $a: Person }} return distinct {{ {key} }}", {})
+        add(sorter, rows)
+
+    monkeypatch.setattr(ExternalSorter, "add", add_after_another_query)
+    monkeypatch.setattr(column_cache, "MAX_COMPRESSION", 1_000)
+    monkeypatch.setattr(TypeTable, "_sampled_bytes", lambda *_: 10**9)
+    settings = QuerySettings(memory=MEMORY)
+    assert list(engine.stream(graph.snapshot(), text, {}, None, settings)) == expected
+    assert len(added) > 2

@@ -125,3 +125,16 @@ def test_few_texts_of_many_are_cut_by_themselves(graph, docs):
     expected = [{"k": "d5"}] if reference.stems(docs["d5"] or "") else []
     assert graph.query(narrow).rows == expected
     assert len(graph._engine.words._last) == 0
+
+
+def test_a_property_does_not_have_the_words_of_another_one_that_had_its_name(graph, docs):
+    assert_answers(graph, docs)
+    before = graph.snapshot().commit_id
+    graph.schema.apply('node Doc { k: String @key  old: String? @rename_from("text") }')
+    graph.schema.apply(SCHEMA.replace("text:", "old: String?  text:"))
+    assert_answers(graph, dict.fromkeys(docs))
+    changed = docs | {"d0": "an abc of ships"}
+    rows = ({"type": "Doc", "data": {"k": k, "text": t}} for k, t in changed.items())
+    graph.load("\n".join(map(json.dumps, rows)).encode())
+    assert_answers(graph, changed)
+    assert_answers(graph, docs, at=before)

@@ -177,7 +177,8 @@ class RowCompiler:
         found = replace(self, outer=outer).of(join.inner)
         asked_ids = [f"{name}_asked" for name in ids]
         keys = (F.col(name).alias(alias) for name, alias in zip(ids, asked_ids, strict=True))
-        matches = [F.col(a) == F.col(b) for a, b in zip(ids, asked_ids, strict=True)]
+        # A block may find something for a row without an optional entity, too.
+        matches = [F.col(a).eqNullSafe(F.col(b)) for a, b in zip(ids, asked_ids, strict=True)]
         condition = reduce(lambda a, b: a & b, matches)
         joined = source.join(found.select(*keys, *new), condition, _JOINS[type(join)])
         return joined.drop(*asked_ids)
