@@ -133,6 +133,24 @@ def test_hidden_types_are_absent_from_all_of_a_proposal(views):
     assert "Hidden" not in json.dumps(bob.proposals.events().to_json())
 
 
+def test_a_change_of_hidden_properties_only_is_not_counted(views):
+    ada, bob = views(ADA), views(BOB)
+    ada.mutate('query m() { delete Hidden where code = "H" }', branch="side")
+    ada.proposals.get(1).merge()
+    ada.mutate('query m() { update Port set { secret: "y" } where code = "BGO" }', branch="side")
+    ada.proposals.create("side", title="Secret").close()
+    ada.load({"Port": [{"code": "OSL", "secret": "z"}]}, branch="side")
+    ada.proposals.get(2).reopen().close()
+    assert ada.proposals.get(2).counts["node:Port"] == Counts(inserted=1, updated=1)
+    assert bob.proposals.get(2).counts == {"node:Port": Counts(inserted=1)}
+    assert bob.proposals.get(1).counts == {"node:Port": Counts(inserted=1)}
+    ada.mutate('query m() { delete Port where code = "OSL" }', branch="side")
+    ada.proposals.get(2).reopen().close()
+    assert ada.proposals.get(2).counts == {"node:Port": Counts(updated=1)}
+    assert bob.proposals.get(2).counts == {}
+    assert [proposal.state for proposal in bob.proposals.list(state="all")] == ["closed", "merged"]
+
+
 BY_BRANCH = """version: 1
 protected_branches: [main]
 groups: { all: [act-ada], some: [act-bob] }
