@@ -128,6 +128,13 @@ def test_a_number_beyond_every_list_is_refused(client):
     assert "arguments_invalid" in answer["content"][0]["text"]
 
 
+def test_blanks_around_a_name_are_no_part_of_it(client):
+    assert client.post(f"{G}/tags", json={"name": " spaced "}).json()["name"] == "spaced"
+    deleted = client.delete(f"{G}/tags/%20spaced%20")
+    assert (deleted.status_code, deleted.json().get("name")) == (200, "spaced")
+    assert client.get(f"{G}/tags").json() == {"tags": []}
+
+
 def test_a_schema_is_a_text_and_never_a_file_of_the_server(client, tmp_path):
     file = tmp_path / "secret.pg"
     file.write_text("node Secret { a: String @key }")
