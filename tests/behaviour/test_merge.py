@@ -276,7 +276,7 @@ def test_decisions_by_entity_property_and_value(torn):
     decisions = decided(
         Alice={"take": {"age": "source"}, "set": {"city": "Bern"}},
         Bob={"take": "target"},
-        Eve={"set": {"age": 9}},
+        Eve={"set": {"age": 9, "name": "Eve"}},
         Dan={"take": "source"},
     )
     torn.merge("side", resolve=json.dumps(decisions))
@@ -305,6 +305,8 @@ def test_decisions_by_type_and_default(torn):
         ({"entities": [{"type": "Person"}, 3, {"type": "Person", "id": "x"}]}, "decisions_invalid"),
         (decided(Alice={"take": {"agee": "source"}}), "decision_invalid"),
         (decided(Alice={"take": "source", "set": {"age": "old"}}), "decision_invalid"),
+        (decided(Alice={"set": {"age": 3, "city": "Bern", "name": "Zoe"}}), "decision_invalid"),
+        (decided(Eve={"set": {"age": 3, "name": None}}), "decision_invalid"),
         (decided(Nobody={"take": "source"}) | {"default": "source"}, "decision_unused"),
     ],
 )

@@ -278,7 +278,11 @@ class RowCombiner:
         if not merged.num_rows:
             return merged
         for name, value in decision.values.items():
-            merged = _set_column(merged, name, self._column(name, value))
+            column = self._column(name, value)
+            if name in self.shape.type.key_order and column.to_pylist() != merged[name].to_pylist():
+                message = f"{self.shape.name}.{name} is part of the key and cannot be set"
+                raise InvalidInput(message, code="decision_invalid", type=self.shape.name)
+            merged = _set_column(merged, name, column)
         return self._paired(one, merged, decision.values)
 
     def _check(self, decision: ConflictDecision) -> None:
