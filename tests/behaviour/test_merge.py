@@ -276,7 +276,7 @@ def test_decisions_by_entity_property_and_value(torn):
     decisions = decided(
         Alice={"take": {"age": "source"}, "set": {"city": "Bern"}},
         Bob={"take": "target"},
-        Eve={"set": {"age": 9}},
+        Eve={"set": {"age": 9, "name": "Eve"}},
         Dan={"take": "source"},
     )
     torn.merge("side", resolve=json.dumps(decisions))
@@ -305,6 +305,8 @@ def test_decisions_by_type_and_default(torn):
         ({"entities": [{"type": "Person"}, 3, {"type": "Person", "id": "x"}]}, "decisions_invalid"),
         (decided(Alice={"take": {"agee": "source"}}), "decision_invalid"),
         (decided(Alice={"take": "source", "set": {"age": "old"}}), "decision_invalid"),
+        (decided(Alice={"set": {"age": 3, "city": "Bern", "name": "Zoe"}}), "decision_invalid"),
+        (decided(Eve={"set": {"age": 3, "name": None}}), "decision_invalid"),
         (decided(Nobody={"take": "source"}) | {"default": "source"}, "decision_unused"),
     ],
 )
@@ -321,6 +323,30 @@ def test_a_decided_value_is_validated(torn):
     decisions = decided(Eve={"set": {"age": 1, "email": "taken"}}) | {"default": "source"}
     [conflict] = torn.merge("side", resolve=decisions, dry_run=True).conflicts
     assert (conflict.kind, conflict.id) == ("unique_violation", "Eve")
+
+
+def test_a_decided_blob_is_no_file_of_this_machine(tmp_path):
+    schema = "node Person { name: String @key  age: I64?  photo: Blob? }"
+    graph = og.init(tmp_path / "graph", schema)
+    allowed, secret = tmp_path / "allowed" / "photo", tmp_path / "secret"
+    allowed.parent.mkdir()
+    for file in (allowed, secret):
+        file.write_bytes(file.name.encode())
+    graph.load({"Person": [{"name": "Eve"}]})
+    for age, branch in ((1, graph.branch("side", create=True)), (2, graph)):
+        branch.load({"Person": [{"name": "Eve", "age": age}]})
+    picked = graph.commits.list("side")[0].id
+    refused = "external blob .* is (refused|below no allowed base)"
+    allowing = og.open(graph.uri, external_blobs=[allowed.parent.as_uri()])
+    for given, file in ((graph, allowed), (graph, secret), (allowing, secret)):
+        decisions = decided(Eve={"set": {"age": 3, "photo": file.as_uri()}})
+        for dry_run in (True, False):
+            with pytest.raises(InvalidInput, match=refused):
+                given.merge("side", resolve=decisions, dry_run=dry_run)
+            with pytest.raises(InvalidInput, match=refused):
+                given.cherry_pick(picked, resolve=decisions, dry_run=dry_run)
+    allowing.merge("side", resolve=decided(Eve={"set": {"age": 3, "photo": allowed.as_uri()}}))
+    assert b"".join(graph.blob("Person", "Eve", "photo").chunks()) == b"photo"
 
 
 # --- history -------------------------------------------------------------------------------------

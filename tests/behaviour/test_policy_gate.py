@@ -354,6 +354,29 @@ rules:
         graph.merge("draft", dry_run=True)
 
 
+def test_revert_does_not_bring_back_what_only_a_hidden_branch_had(place):
+    policy = """
+version: 1
+groups: { team: [act-ada] }
+protected_branches: [main]
+rules:
+  - id: others
+    allow: { actors: { group: team }, actions: [read, change], branch_scope: unprotected }
+"""
+    whole = og.open(place)
+    whole.insert("Person", [{"name": "hidden"}])
+    hidden = whole.mutate('query m() { delete Person where name = "hidden" }').commit.id
+    inherited = whole.commits.list("draft")[1].id
+    graph = og.open(place, policy=policy, actor="act-ada", embedding=MOCK)
+    for dry_run in (True, False):
+        with pytest.raises(og.PolicyDenied, match="denied action 'read' on branch 'main'"):
+            graph.revert(hidden, branch="draft", dry_run=dry_run)
+    assert graph.entity_at("Person", "hidden", "draft") is None
+    assert graph.revert(last(graph, "draft"), branch="draft").commit is not None
+    assert graph.revert(inherited, branch="draft").commit is not None
+    assert whole.revert(hidden, branch="draft").commit is not None
+
+
 # --- what enters beside the methods of a graph -------------------------------------------------
 
 PIPELINE = """version: 1

@@ -133,6 +133,52 @@ def test_hidden_types_are_absent_from_all_of_a_proposal(views):
     assert "Hidden" not in json.dumps(bob.proposals.events().to_json())
 
 
+def test_a_check_of_hidden_types_does_not_name_them(tmp_path):
+    rights = "actors: { group: some }, actions"
+    policy = (
+        POLICY.split("  - id: some")[0]
+        + f"""  - id: some
+    allow: {{ {rights}: [read, change], types: [Port] }}
+  - {{ id: some-merge, allow: {{ {rights}: [branch_merge] }} }}
+"""
+    )
+    graph = graph_with_proposal(tmp_path / "g", policy)
+    graph.branches.create("ports", from_="main")
+    graph.load({"Port": [{"code": "BGO", "depth": 7}]}, branch="ports")
+    number = graph.proposals.create("ports", title="A port").number
+    text = CHECKS + 'query deep() @check("deep") { match { $p: Port  $p.depth > 9 } return { $p } }'
+    (tmp_path / "checks.gq").write_text(text)
+    checks = og.read_checks(tmp_path / "checks.gq")
+    seen = graph.as_actor(BOB).with_checks(checks).proposals.get(number)
+    hidden, deep = seen.run_checks()
+    assert (hidden.status, hidden.types) == ("error", ("node:Port",))
+    assert (deep.status, deep.types) == ("passed", ("node:Port",))
+    with pytest.raises(OmniError) as caught:
+        seen.merge()
+    assert caught.value.code == "checks_failed"
+    assert "Hidden" not in repr((hidden, deep, caught.value.message, caught.value.details))
+    [run, _] = graph.with_checks(checks).proposals.get(number).run_checks()
+    assert (run.status, run.types) == ("passed", ("node:Hidden",))
+
+
+def test_a_change_of_hidden_properties_only_is_not_counted(views):
+    ada, bob = views(ADA), views(BOB)
+    ada.mutate('query m() { delete Hidden where code = "H" }', branch="side")
+    ada.proposals.get(1).merge()
+    ada.mutate('query m() { update Port set { secret: "y" } where code = "BGO" }', branch="side")
+    ada.proposals.create("side", title="Secret").close()
+    ada.load({"Port": [{"code": "OSL", "secret": "z"}]}, branch="side")
+    ada.proposals.get(2).reopen().close()
+    assert ada.proposals.get(2).counts["node:Port"] == Counts(inserted=1, updated=1)
+    assert bob.proposals.get(2).counts == {"node:Port": Counts(inserted=1)}
+    assert bob.proposals.get(1).counts == {"node:Port": Counts(inserted=1)}
+    ada.mutate('query m() { delete Port where code = "OSL" }', branch="side")
+    ada.proposals.get(2).reopen().close()
+    assert ada.proposals.get(2).counts == {"node:Port": Counts(updated=1)}
+    assert bob.proposals.get(2).counts == {}
+    assert [proposal.state for proposal in bob.proposals.list(state="all")] == ["closed", "merged"]
+
+
 BY_BRANCH = """version: 1
 protected_branches: [main]
 groups: { all: [act-ada], some: [act-bob] }

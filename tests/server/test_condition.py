@@ -155,6 +155,7 @@ def test_the_condition_is_what_the_graph_reports(server, graph):
         0,
     )
     assert estimate["recent_files"] > 0
+    assert get(server, "/cleanup-estimate", older_than_secs=10**18 - 1).json()["bytes_removed"] == 0
     wrong = get(server, "/cleanup-estimate", status=400)
     assert wrong["problem"]["code"] == "cleanup_policy_missing"
     report = get(server, "/verify").json()

@@ -158,6 +158,11 @@ def test_lines_that_break_rules_are_refused_whole(client):
     [
         ("mode=upsert", b"", 400),
         ("mode=merge&mode=append", b"", 400),
+        ("mode=merge&partial=1", b"", 400),
+        ("mode=merge&partial=True", b"", 400),
+        ("mode=merge&partial=", b"", 400),
+        ("mode=merge&partial=true", b"", 200),
+        ("mode=merge&partial=false", b"", 200),
         ("branch=nope", b"", 404),
         ("", b"\xff\xfe", 400),
         ("", b"\x1f\x8b\x08\x00", 400),

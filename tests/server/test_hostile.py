@@ -3,7 +3,9 @@
 import json
 import resource
 import threading
+from base64 import urlsafe_b64encode
 from contextlib import ExitStack, suppress
+from hashlib import sha256
 
 import httpx
 import pytest
@@ -96,6 +98,41 @@ def test_half_a_character_is_reported_with_its_place(client, line):
     assert answer.status_code == 400
     assert answer.json()["error"].startswith("line 1: ")
     assert "half" not in answer.text.replace(r"half \\ud800", "").replace("half of a", "")
+
+
+@pytest.mark.parametrize("depth", [600, 2_500])
+def test_what_is_nested_too_deeply_is_refused(client, depth):
+    deep = "[" * depth + "]" * depth
+    begun = deep[:2_500].encode()
+    token = urlsafe_b64encode(begun + sha256(begun).digest()).rstrip(b"=").decode()
+    line = f'{{"type":"Person","data":{{"name":"deep","age":{deep}}}}}'
+    merge = {"source": "main", "target": "main", "dry_run": True, "resolve": deep}
+    lines = {"Content-Type": "application/x-ndjson"}
+    for answer in (
+        client.get(f"{G}/changes", params={"cursor": token}),
+        client.get(f"{G}/changes", params={"page_token": token}),
+        client.post(f"{G}/branches/merge", json=merge),
+        client.post(f"{G}/load", json={"data": line}),
+        client.post(f"{G}/load/ndjson?mode=merge", content=line, headers=lines),
+    ):
+        assert answer.status_code == 400, answer.text
+
+
+def test_a_number_beyond_every_list_is_refused(client):
+    arguments = {"skip": 10**20}
+    call = {"name": "commits_list", "arguments": arguments}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    accepts = {"Accept": "application/json, text/event-stream"}
+    answer = client.post(f"{G}/mcp", json=body, headers=accepts).json()["result"]
+    assert answer["isError"]
+    assert "arguments_invalid" in answer["content"][0]["text"]
+
+
+def test_blanks_around_a_name_are_no_part_of_it(client):
+    assert client.post(f"{G}/tags", json={"name": " spaced "}).json()["name"] == "spaced"
+    deleted = client.delete(f"{G}/tags/%20spaced%20")
+    assert (deleted.status_code, deleted.json().get("name")) == (200, "spaced")
+    assert client.get(f"{G}/tags").json() == {"tags": []}
 
 
 def test_a_schema_is_a_text_and_never_a_file_of_the_server(client, tmp_path):

@@ -1,6 +1,7 @@
 """No operation runs without the actions it declares, nor does the graph below it."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import get_type_hints
 
 import msgspec
@@ -11,7 +12,7 @@ from omnigraph.errors import Category, OmniError
 from omnigraph.policy import Policy
 from omnigraph.service.auth import AuthMode
 from omnigraph.service.graph_registry import GraphSource, open_registry
-from omnigraph.service.operations import OPERATIONS
+from omnigraph.service.operations import OPERATIONS, review
 from omnigraph.service.session import GraphService, GraphSession
 
 SCHEMA = "node Person {\n  name: String @key  photo: Blob?\n}\n"
@@ -124,3 +125,26 @@ def test_every_declared_action_is_needed_and_checked_twice(uri, declared):
     if declared.name not in HIDES:
         assert refused(lambda: declared.function(session(uri, []), request)), "by the graph"
     assert state(uri) == before
+
+
+@pytest.mark.parametrize("declared", ["edit_proposal", "close_proposal", "reopen_proposal"])
+def test_without_a_policy_proposals_are_managed_by_their_authors(uri, declared):
+    author = og.open(uri).as_actor("act-bo")
+    author.branches.create("other", from_="draft")
+    number = str(author.proposals.create("other", title="Of Bo").number)
+    if declared == "reopen_proposal":
+        author.proposals.get(int(number)).close()
+    manage, before = getattr(review, declared), state(uri)
+    title = {"title": "Taken over"} if declared == "edit_proposal" else {}
+    request = msgspec.convert({"number": number, "body": title}, manage.request)
+    registry = open_registry([GraphSource(id="g", uri=uri)])
+
+    def call(mode, actor):
+        service = GraphService(registry=registry, state=mode)
+        return manage(GraphSession(service, registry.get("g"), actor), request)
+
+    for actor in ("act-ada", None):
+        assert refused(partial(call, AuthMode.DEFAULT_DENY, actor))
+        assert state(uri) == before
+    assert call(AuthMode.DEFAULT_DENY, "act-bo").author_id == "act-bo"
+    assert state(uri) != before

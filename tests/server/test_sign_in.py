@@ -105,6 +105,7 @@ def test_the_cookie_is_secure_over_tls_and_behind_a_trusted_proxy_that_has_tls(r
         {"Origin": "http://evil.example"},
         {"Origin": "http://testserver.evil.example"},
         {"Origin": "http://testserver:81"},
+        {"Origin": "http://[testserver"},
         {"Origin": "null"},
         {"Origin": ""},
         {"X-Omnigraph-Studio": "0"},

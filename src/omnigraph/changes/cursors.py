@@ -92,7 +92,7 @@ def reject_invalid_token() -> Iterator[None]:
     """Refuse a token whose facts are not those `encode` writes."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise CursorRejected("it is not a valid token") from None
 
 

@@ -490,9 +490,12 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         target: CommitOptions,
         call: MergeCall,
     ) -> MergeResult:
-        self._context.gate.check(PolicyAction.CHANGE, self._context.branch(target.branch))
+        branch = self._context.branch(target.branch)
+        self._context.gate.check(PolicyAction.CHANGE, branch)
         if operation == "cherry_pick":
             self._context.commit_sight(commit)
+        else:
+            self._context.check_revert(commit, branch)
         request = self._context.merge_request(operation, target)
         apply = revert if operation == "revert" else cherry_pick
         return apply(self._manifest, request, commit, _merge_options(call))

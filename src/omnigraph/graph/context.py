@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from omnigraph.commit.commit_log import CommitLog, find_divergence
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, CommitId, Snapshot
@@ -101,6 +102,22 @@ class GraphContext:
             return ALL_TYPES
         self.gate.check_actor()
         return self.gate.check(PolicyAction.READ, find_commit(self.manifest, id_)[0].commit.branch)
+
+    def check_revert(self, id_: str, branch: str) -> None:
+        """Allow to revert a commit, which shows what was there before.
+
+        A branch shows its own history; any other commit must be readable where it was published.
+        """
+        if self.gate.policy is not None and not self._descends_from(branch, id_):
+            self.commit_sight(id_)
+
+    def _descends_from(self, branch: str, id_: str) -> bool:
+        head, commit_id = head_snapshot(self.manifest, branch), CommitId(id_)
+        state = self.manifest.lineage(head.lineage_id).state()
+        log = CommitLog(self.manifest.history_states(state))
+        return (
+            commit_id in log and commit_id in find_divergence(log, head.commit_id, commit_id).bases
+        )
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may name all that a query names, on some branch."""

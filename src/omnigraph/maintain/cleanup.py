@@ -60,6 +60,8 @@ SCRATCH_AGE = timedelta(days=7)
 """Age at which scratch rows of a job are removed; a job that misses some fails."""
 DELETE_BATCH_FILES = 500
 """Files removed between two renewals of the lease."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""Older than every commit."""
 
 
 def cleanup(
@@ -150,7 +152,7 @@ class _RetentionLimits:
         floor = now - age_floor
         files = min([floor, *begun])
         files = files.replace(microsecond=files.microsecond // 1000 * 1000)
-        requested = None if older_than is None else now - older_than
+        requested = None if older_than is None else now - min(older_than, now - _EPOCH)
         return cls(now, floor, min(floor, requested or floor), requested, files)
 
 

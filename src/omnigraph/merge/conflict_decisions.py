@@ -146,7 +146,7 @@ def _parse_object(value: object, where: str, problems: list[str]) -> Mapping[str
 def _parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _invalid_decision([f"it is neither `source`, `target` nor JSON: {error}"]) from error
 
 

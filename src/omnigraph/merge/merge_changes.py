@@ -30,6 +30,7 @@ from omnigraph.storage.version_diff import added_fragments
 from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema, TypeChange, find_row_schema
 from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.embedding_models import vector_properties
+from omnigraph.write.external_blobs import ExternalBlobs
 from omnigraph.write.request import WriteRequest, check_changes_allowed, check_whole_types_allowed
 from omnigraph.write.violations import ViolationCollector
 
@@ -138,7 +139,8 @@ class MergeChanges:
         self, side: DatasetView, type_: AcceptedType, changes: ChangeSet
     ) -> list[Conflict]:
         shape = find_row_schema(self.committed.snapshot.schema, type_.kind, type_.name)
-        combiner = RowCombiner(shape, self.options.decisions, self.options.strict)
+        options, external = self.options, ExternalBlobs.below(self.request.external_blobs)
+        combiner = RowCombiner(shape, options.decisions, options.strict, external)
         conflicts: list[Conflict] = []
         change = changes.of(shape)
         adopted = self.sharing and len(self.bases) == 1 and self._is_unchanged(type_)

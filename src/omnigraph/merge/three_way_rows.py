@@ -23,9 +23,10 @@ from omnigraph.merge.conflict_decisions import ConflictDecision, ConflictDecisio
 from omnigraph.merge.conflict_rules import MergeVerdict, ThreeWayComparison, classify_rows
 from omnigraph.merge.conflicts import Conflict, describe_divergence
 from omnigraph.types.arrow import Mask, same_values, to_column
-from omnigraph.types.data_values import from_data
 from omnigraph.write.change_set import RowSchema
+from omnigraph.write.coercion import CoercionRules, coerce_value
 from omnigraph.write.embedding_models import clear_vectors, embedded_sources
+from omnigraph.write.external_blobs import NO_EXTERNAL_BLOBS, ExternalBlobs
 from omnigraph.write.resolved_change import choose_rows
 
 # ----------------------------------------------------------------------
@@ -169,6 +170,8 @@ class RowCombiner:
     shape: RowSchema
     decisions: ConflictDecisions
     strict: bool = False
+    external: ExternalBlobs = NO_EXTERNAL_BLOBS
+    """Where blobs that a decision sets may lie."""
 
     def combine(self, states: ThreeWayRows) -> CombinedRows:
         """Return what becomes of some entities."""
@@ -275,7 +278,11 @@ class RowCombiner:
         if not merged.num_rows:
             return merged
         for name, value in decision.values.items():
-            merged = _set_column(merged, name, self._column(name, value))
+            column = self._column(name, value)
+            if name in self.shape.type.key_order and column.to_pylist() != merged[name].to_pylist():
+                message = f"{self.shape.name}.{name} is part of the key and cannot be set"
+                raise InvalidInput(message, code="decision_invalid", type=self.shape.name)
+            merged = _set_column(merged, name, column)
         return self._paired(one, merged, decision.values)
 
     def _check(self, decision: ConflictDecision) -> None:
@@ -293,7 +300,8 @@ class RowCombiner:
     def _column(self, name: str, value: object) -> pa.ChunkedArray:
         type_ = self.shape.properties[name].type
         try:
-            return pa.chunked_array([to_column([from_data(type_, value)], type_)])
+            read = coerce_value(type_, value, CoercionRules(external=self.external))
+            return pa.chunked_array([to_column([read], type_)])
         except ValueError as error:
             message = f"{self.shape.name}.{name}: {error}"
             raise InvalidInput(message, code="decision_invalid", type=self.shape.name) from error

@@ -48,6 +48,17 @@ class AnchorView:
         kind, _, name = table_key.partition(":")
         return self.is_everything or self._is_visible(lambda s: s.find(TypeKind(kind), name))
 
+    def shows_whole_type(self, table_key: str) -> bool:
+        """Return whether a type may be seen with all its properties."""
+        kind, _, name = table_key.partition(":")
+        pairs = (
+            (w.find(TypeKind(kind), name), s.find(TypeKind(kind), name)) for w, s in self.schemas
+        )
+        return self.shows_type(table_key) and all(
+            whole is None or (shown is not None and whole.property_ids == shown.property_ids)
+            for whole, shown in pairs
+        )
+
     def _is_visible(self, find: Callable[[AcceptedSchema], object | None]) -> bool:
         """Return whether all states that have something show it, and at least one has it."""
         there = [shown for whole, shown in self.schemas if find(whole) is not None]

@@ -22,6 +22,7 @@ from omnigraph.commit.protection import (
 from omnigraph.commit.snapshot import apply_scope, head_snapshot, snapshot_of_staged
 from omnigraph.commit.staged_commit import StagedCommit
 from omnigraph.errors import Category, Contention, OmniError
+from omnigraph.lang import QueryError
 from omnigraph.merge.merge import merge
 from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.policy import TypeScope
@@ -54,6 +55,7 @@ from omnigraph.write.request import WriteRequest
 
 CHECK_TIMEOUT_SECONDS = 30.0
 """How long checks may take while a merge keeps the turn of its branch."""
+_UNREADABLE = "it names types or properties that do not exist, or that the actor may not read"
 
 
 class ReviewRequired(OmniError):
@@ -101,7 +103,7 @@ class StagedChecks:
         read = set[str]()
         for check in self.checks:
             read |= set(self._verdict(check, base, shown, until))
-        self.runs = [self._run_of(check, staged, base) for check in self.checks]
+        self.runs = [self._run_of(check, staged, base, shown) for check in self.checks]
         if any(run.is_blocking for run in self.runs):
             raise ChecksFailed([self.results[check.name][1] for check in self.checks])
         written = {dataset.table_key for dataset in staged.datasets}
@@ -133,10 +135,15 @@ class StagedChecks:
             result = error_result(check, error)
         except OmniError as error:
             result = error_result(check, error)
+            if isinstance(error, QueryError) and not self.scope.is_everything:
+                # The error quotes the text of the check, which may name anything.
+                result = replace(result, message=f"{COULD_NOT_RUN}{_UNREADABLE}")
         self.results[check.name] = (_states(base, types), result, types)
         return types
 
-    def _run_of(self, check: StateCheck, staged: StagedCommit, base: Snapshot) -> CheckRun:
+    def _run_of(
+        self, check: StateCheck, staged: StagedCommit, base: Snapshot, shown: Snapshot
+    ) -> CheckRun:
         _, result, types = self.results[check.name]
         pairs = [(dict(row), _entities(result, number)) for number, row in enumerate(result.rows)]
         status = CheckStatus.PASSED
@@ -154,7 +161,7 @@ class StagedChecks:
             commit=staged.id,
             source_commit=self.source.commit_id,
             target_commit=base.commit_id,
-            types=types,
+            types=tuple(key for key in types if key in shown.entries()),
         )
 
 

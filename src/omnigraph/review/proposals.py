@@ -24,7 +24,7 @@ from omnigraph.commit.proposal_log import (
     ProposalState,
 )
 from omnigraph.commit.protection import WritePermit, rules_for
-from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
+from omnigraph.commit.snapshot import apply_scope, head_snapshot, snapshot_of_commit
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, VersionReclaimed
 from omnigraph.lang import did_you_mean
 from omnigraph.merge.merge_base import CommitGraph
@@ -542,6 +542,18 @@ def _deleted_source(manifest: Manifest, record: ProposalRecord) -> Snapshot | No
             schema_source=source,
         )
     return None
+
+
+def summarize_shown(context: ReviewContext, record: ProposalRecord) -> dict[str, Counts]:
+    """Return the changes of a proposal that may be seen, by type; none if they were cleaned up."""
+    manifest = context.manifest
+    try:
+        base, head = proposal_states(manifest, record)
+        base = apply_scope(manifest, base, context.scope_of(record.target))
+        head = apply_scope(manifest, head, context.scope_of(record.source))
+        return count_differences(manifest, base, head)
+    except (NotFound, VersionReclaimed):
+        return {}
 
 
 def count_differences(manifest: Manifest, base: Snapshot, head: Snapshot) -> dict[str, Counts]:

@@ -42,6 +42,7 @@ from omnigraph.review.proposals import (
     divergence,
     find_commit_or_none,
     source_state,
+    summarize_shown,
     target_rules,
     with_merge,
 )
@@ -53,8 +54,11 @@ MAX_EVENTS = 1_000
 """Events of one page."""
 
 
-def read_proposal(context: ReviewContext, number: int) -> ProposalDetails:
-    """Return a proposal with its conversation, without what may not be seen."""
+def read_proposal(context: ReviewContext, number: int, *, counted: bool = True) -> ProposalDetails:
+    """Return a proposal with its conversation, without what may not be seen.
+
+    Its changes are `counted` by type if it was merged or closed.
+    """
     record = context.record(number)
     events = context.log.events_of(number)
     folded = fold_events(events)
@@ -63,7 +67,9 @@ def read_proposal(context: ReviewContext, number: int) -> ProposalDetails:
     restricted = context.is_restricted(record)
     comments = _comments(folded, view, live.merge_version)
     checks = () if restricted else _check_runs(folded, live)
-    counts = None if folded.counts is None else _shown_counts(folded.counts, view)
+    counts = None
+    if counted and folded.counts is not None:
+        counts = _shown_counts(context, record, folded.counts, view)
     summary = replace(
         live.summary(record),
         comment_count=len(comments),
@@ -241,8 +247,15 @@ def _check_runs(folded: FoldedProposal, live: _Live) -> Iterable[CheckRun]:
         yield replace(run, current=current, created_at=folded.checks.created_at)
 
 
-def _shown_counts(counts: Mapping[str, Any], view: AnchorView) -> dict[str, Counts]:
-    return {key: Counts(**c) for key, c in counts.items() if view.shows_type(key)}
+def _shown_counts(
+    context: ReviewContext, record: ProposalRecord, counts: Mapping[str, Any], view: AnchorView
+) -> dict[str, Counts]:
+    """Return counts of what may be seen: a change of hidden properties only is none."""
+    shown = {key: Counts(**c) for key, c in counts.items() if view.shows_type(key)}
+    masked = {key for key in shown if not view.shows_whole_type(key)}
+    seen = summarize_shown(context, record) if masked else {}
+    found = {key: seen.get(key) if key in masked else counts for key, counts in shown.items()}
+    return {key: counts for key, counts in found.items() if counts is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +318,7 @@ def list_proposals(
         live = _Live.of(context, record, deep=False)
         summary = live.summary(record)
         if context.is_restricted(record):
-            details = read_proposal(context, record.number).summary
+            details = read_proposal(context, record.number, counted=False).summary
             summary = replace(details, base=summary.base)
         summaries.append(summary)
     counts = {str(state): head.counts.get(state, 0) for state in ProposalState}

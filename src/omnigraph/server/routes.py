@@ -133,7 +133,15 @@ def _value(parameter: RequestParameter, context: RequestContext) -> Any:  # noqa
     if int in types:
         return context.query_number(parameter.name)
     text = context.query_value(parameter.name)
-    return text == "true" if bool in types and text is not None else text
+    return _truth(parameter, text) if bool in types and text is not None else text
+
+
+def _truth(parameter: RequestParameter, text: str) -> bool:
+    """Return a truth value; a word that was overlooked would load or verify less than requested."""
+    if text not in ("true", "false"):
+        message = f"`{parameter.name}` is `true` or `false`, not `{text[:64]}`"
+        raise InvalidInput(message, code="parameter_invalid")
+    return text == "true"
 
 
 def _check_query(parameters: tuple[RequestParameter, ...], context: RequestContext) -> None:

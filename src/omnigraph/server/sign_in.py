@@ -52,16 +52,22 @@ def _session(app: AppState, service: GraphService, request: Request) -> BrowserS
 
 def check_same_site(request: Request) -> None:
     """Raise unless a page of this server sent the request: no other page can set both headers."""
-    origin = urlsplit(request.headers.get("origin", ""))
-    schemes = ("https",) if request.url.scheme == "https" else ("http", "https")
-    same = origin.netloc == request.headers.get("host") and origin.scheme in schemes
-    if not same or request.headers.get(STUDIO_HEADER) != "1":
+    if not _is_same_origin(request) or request.headers.get(STUDIO_HEADER) != "1":
         raise OmniError(
             "a request with the cookie of a session needs the header `X-Omnigraph-Studio: 1` and "
             "the `Origin` of this server; programs send a bearer token instead",
             code="cross_site",
             category=Category.DENIED,
         )
+
+
+def _is_same_origin(request: Request) -> bool:
+    try:
+        origin = urlsplit(request.headers.get("origin", ""))
+    except ValueError:
+        return False
+    schemes = ("https",) if request.url.scheme == "https" else ("http", "https")
+    return origin.netloc == request.headers.get("host") and origin.scheme in schemes
 
 
 # Handlers of the operations on sessions.

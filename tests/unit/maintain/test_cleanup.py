@@ -142,6 +142,7 @@ def hours(tmp_path, monkeypatch):
     ("policy", "retained"),
     [
         ({"older_than": timedelta(hours=9)}, [5, 4, 3, 2, 1]),
+        ({"older_than": timedelta.max}, [5, 4, 3, 2, 1]),
         ({"older_than": timedelta(hours=2, minutes=30)}, [3, 2, 1]),
         ({"older_than": timedelta(hours=1, minutes=30)}, [2, 1]),
         ({"older_than": timedelta(0)}, [1]),

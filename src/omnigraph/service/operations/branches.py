@@ -241,7 +241,7 @@ def list_tags(session: GraphSession, _: wire.NoRequest) -> wire.TagListOutput:
 
 def _check_create_tag(session: GraphSession, request: wire.TagCreateRequest) -> None:
     at = state(session, request.branch, request.snapshot)
-    session.require(PolicyAction.BRANCH_CREATE, at.branch, request.name)
+    session.require(PolicyAction.BRANCH_CREATE, at.branch, request.name.strip())
 
 
 @operation(
@@ -265,7 +265,7 @@ def create_tag(session: GraphSession, request: wire.TagCreateRequest) -> wire.Ta
 
 
 def _check_delete_tag(session: GraphSession, request: wire.TagQuery) -> None:
-    session.require(PolicyAction.BRANCH_DELETE, None, request.tag)
+    session.require(PolicyAction.BRANCH_DELETE, None, request.tag.strip())
 
 
 @operation(
@@ -280,10 +280,11 @@ def _check_delete_tag(session: GraphSession, request: wire.TagQuery) -> None:
 )
 def delete_tag(session: GraphSession, request: wire.TagQuery) -> wire.TagOutput:
     """Delete a tag, and return it; the commit it named stays."""
+    name = request.tag.strip()
     with session.admit(BRANCH_BYTES):
         tags = {tag.name: tag for tag in session.graph.tags.list()}
-        session.graph.tags.delete(request.tag)
-        return tag_output(tags[request.tag])
+        session.graph.tags.delete(name)
+        return tag_output(tags[name])
 
 
 def tag_output(tag: Tag) -> wire.TagOutput:

@@ -11,6 +11,8 @@ from omnigraph.service.operations.answers import epoch_micros, to_answer
 from omnigraph.service.operations.operation import operation
 from omnigraph.service.session import GraphSession
 
+_MAX_SECONDS = timedelta.max // timedelta(seconds=1)
+
 
 @operation(
     name="listRecoveries",
@@ -80,7 +82,7 @@ def estimate_cleanup(
 ) -> wire.CleanupEstimateOutput:
     """Return the files that no retained state needs, by dataset. Nothing is removed."""
     seconds = request.older_than_secs
-    age = None if seconds is None else timedelta(seconds=seconds)
+    age = None if seconds is None else timedelta(seconds=min(seconds, _MAX_SECONDS))
     report = session.graph.cleanup(keep=request.keep, older_than=age)
     return to_answer(report.to_json(), wire.CleanupEstimateOutput)
 

@@ -37,6 +37,23 @@ def _check_read(session: GraphSession, _: object) -> None:
 _READ = Access((PolicyAction.READ,), _check_read, "on both branches")
 
 
+def _check_manage(
+    session: GraphSession, request: wire.ProposalEditQuery | wire.ProposalCloseQuery
+) -> None:
+    """Let in the author, and actors that may merge into the target, also without a policy."""
+    _check_read(session, request)
+    proposal = _proposal(session, request.number)
+    if session.actor is None or session.actor != proposal.author:
+        session.require(PolicyAction.BRANCH_MERGE, proposal.source, proposal.target)
+
+
+_MANAGE = Access(
+    (PolicyAction.READ,),
+    _check_manage,
+    "on both branches; `branch_merge` from the source to the target for those of others",
+)
+
+
 def _check_create(session: GraphSession, request: wire.ProposalCreateRequest) -> None:
     for name in (branch_name(request.source), branch_name(request.target)):
         session.require(PolicyAction.READ, name)
@@ -160,7 +177,7 @@ def create_proposal(
     route="POST /proposals/{number}/edit",
     tag="proposals",
     summary="Change the title, the description or the reviewers of a proposal",
-    access=_READ,
+    access=_MANAGE,
     extension=True,
     example={"title": "Harbours of Norway and Sweden"},
     writes=True,
@@ -180,7 +197,7 @@ def edit_proposal(session: GraphSession, request: wire.ProposalEditQuery) -> wir
     route="POST /proposals/{number}/close",
     tag="proposals",
     summary="Close a proposal without merging it",
-    access=_READ,
+    access=_MANAGE,
     extension=True,
     example={"comment": "Done otherwise."},
     writes=True,
@@ -204,7 +221,7 @@ def close_proposal(session: GraphSession, request: wire.ProposalCloseQuery) -> w
     route="POST /proposals/{number}/reopen",
     tag="proposals",
     summary="Open a closed proposal again",
-    access=_READ,
+    access=_MANAGE,
     extension=True,
     example={"comment": "It is needed after all."},
     writes=True,

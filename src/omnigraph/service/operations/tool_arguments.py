@@ -30,7 +30,11 @@ ParamsField: TypeAlias = Annotated[
     dict[str, Any] | None, Meta(description="Values of the parameters, by name without `$`.")
 ]
 MessageField: TypeAlias = Annotated[str | None, Meta(description="What the change is about.")]
-SkipField: TypeAlias = Annotated[int, Meta(ge=0, description="Number of items to skip.")]
+MAX_SKIP = 1 << 53
+"""Greater than the length of any list."""
+SkipField: TypeAlias = Annotated[
+    int, Meta(ge=0, le=MAX_SKIP, description="Number of items to skip.")
+]
 LimitField: TypeAlias = Annotated[
     int, Meta(ge=1, le=MAX_ITEMS, description="Number of items to return.")
 ]

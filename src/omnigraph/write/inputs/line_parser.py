@@ -26,6 +26,8 @@ from omnigraph.write.violations import ViolationRule
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """The longest line of a graph batch."""
+MAX_DEPTH = 100
+"""Levels of lists and objects in a record."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -190,7 +192,7 @@ def parse_line(line: bytes) -> Any:  # noqa: ANN401 - whatever stands there
     except UnicodeDecodeError as error:
         raise _syntax(f"not UTF-8: {error.reason} at byte {error.start + 1}") from error
     try:
-        return json.loads(
+        value = json.loads(
             text, object_pairs_hook=_object_without_duplicates, parse_constant=_reject_constant
         )
     except json.JSONDecodeError as error:
@@ -202,6 +204,22 @@ def parse_line(line: bytes) -> Any:  # noqa: ANN401 - whatever stands there
     except ValueError as error:
         # Python reads no integer of more than some thousand digits.
         raise InvalidLine(ViolationRule.VALUE, "a number is too long to be read") from error
+    if is_too_deep(value, text):
+        raise _syntax("too deeply nested")
+    return value
+
+
+def is_too_deep(value: Any, text: str, start: int = 0, end: int | None = None) -> bool:  # noqa: ANN401 - any JSON value
+    """Return whether a value of a text is nested more deeply than any value can be stored."""
+    if text.count("[", start, end) + text.count("{", start, end) <= MAX_DEPTH:
+        return False
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        parts = (
+            v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list)
+        )
+        level = [item for part in parts for item in part]
+    return bool(level)
 
 
 def line_too_long_message() -> str:

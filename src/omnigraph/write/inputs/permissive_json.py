@@ -30,6 +30,7 @@ from omnigraph.write.inputs.line_parser import (
     EntityRecord,
     InvalidLine,
     find_named_type,
+    is_too_deep,
     make_record,
 )
 from omnigraph.write.progress import ProgressMeter
@@ -67,13 +68,16 @@ def json_values(pieces: Iterable[bytes], limit: int = MAX_LINE_BYTES) -> Iterato
             at = blanks.end()
             if at == len(text):
                 break
+            start = at
             try:
-                value, at = decoder.raw_decode(text, at)
+                value, at = decoder.raw_decode(text, start)
             except (ValueError, RecursionError) as error:
                 if is_last or len(text) - at > limit:
                     reason = getattr(error, "msg", None) or str(error)
                     raise UnreadableInput(f"record {number}: invalid JSON: {reason}") from error
                 break
+            if is_too_deep(value, text, start, at):
+                raise UnreadableInput(f"record {number}: too deeply nested")
             yield value
             number += 1
 
