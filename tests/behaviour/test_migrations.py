@@ -409,6 +409,16 @@ def test_a_hard_drop_on_main_leaves_what_others_show(graph):
     assert read_state(graph, "kept") == before
 
 
+def test_a_hard_drop_leaves_what_open_proposals_show(graph, again):
+    graph.branches.create("side")
+    graph.load({"Note": [{"id": "n3", "text": "three"}]}, branch="side")
+    graph.proposals.create("side", "main", title="A note")
+    graph.load({"Note": [{"id": "n4", "text": "four"}]})
+    graph.branches.delete("side")
+    applied(graph, changed(("rank: I32?", "")), allow_data_loss=True)
+    assert [change.id for change in again().proposals.get(1).diff()] == ["n3"]
+
+
 def test_a_hard_drop_beside_blobs_is_refused_and_changes_nothing(graph):
     before, head = read_state(graph), graph.snapshot().commit_id
     with pytest.raises(InvalidInput) as refused:
