@@ -155,3 +155,12 @@ def test_what_is_needed_and_what_is_not_is_reported(graph):
     files = [f for kind in ("nodes", "edges") for f in (graph_folder(graph) / kind).rglob("*")]
     listed = sum(file.stat().st_size for file in files if file.is_file())
     assert report.bytes_kept + report.bytes_removed == listed
+
+
+def test_an_entity_whose_key_is_an_empty_text_is_imported(tmp_path):
+    graph = og.init(tmp_path / "empty key", "node Tag { name: String @key }\nedge Near: Tag -> Tag")
+    graph.insert("Tag", [{"name": ""}])
+    graph.insert("Near", [{"from": "", "to": ""}])
+    graph.export_archive(tmp_path / "graph.tar")
+    og.import_archive(tmp_path / "graph.tar", tmp_path / "copy")
+    assert lines(og.open(tmp_path / "copy")) == lines(graph)

@@ -232,3 +232,33 @@ def test_after_crosswise_merges_a_drop_stays_a_drop(graph, dropped):
     apply(graph, "side", f"{base}  {left}: I64? }}", PLACE, KNOWS)
     graph.merge("side")
     assert str(graph.schema.catalog.nodes["Person"].properties[left].type) == "I64?"
+
+
+def test_properties_that_branches_added_in_another_order_keep_their_values(graph):
+    apply(graph, "main", PERSON.replace("}", "  city: String? }"), PLACE, KNOWS)
+    apply(graph, "side", PERSON.replace("}", "  email: String? }"), PLACE, KNOWS)
+    graph.merge("side")
+    graph.merge("main", into="side")
+    people_of_side = [{"name": f"p{n}", "city": "Oslo", "email": "p@x"} for n in range(2_000)]
+    graph.insert("Person", people_of_side, branch="side")
+    graph.insert("Person", [{"name": "Eve", "city": "Rome"}])
+    graph.merge("side")
+    assert people(graph)["p7"] == {"age": None, "city": "Oslo", "email": "p@x"}
+
+
+def test_a_load_that_a_merge_overtakes_is_written_in_the_new_order_of_columns(graph):
+    apply(graph, "main", PERSON.replace("}", "  city: String? }"), PLACE, KNOWS)
+    apply(graph, "side", PERSON.replace("}", "  email: String? }"), PLACE, KNOWS)
+    graph.merge("side")
+    graph.merge("main", into="side")
+    graph.insert("Person", [{"name": "Eve", "city": "Rome"}], branch="side")
+    datasets, observe = graph._manifest.datasets, graph._manifest.datasets.observe
+
+    def merge_once(step):
+        if step == "staged node":
+            datasets.observe = observe
+            graph.merge("side")
+
+    datasets.observe = merge_once
+    graph.insert("Person", [{"name": f"p{n}", "city": "Oslo"} for n in range(20_000)])
+    assert people(graph)["p7"] == {"age": None, "city": "Oslo", "email": None}

@@ -409,6 +409,16 @@ def test_a_hard_drop_on_main_leaves_what_others_show(graph):
     assert read_state(graph, "kept") == before
 
 
+def test_a_hard_drop_leaves_what_open_proposals_show(graph, again):
+    graph.branches.create("side")
+    graph.load({"Note": [{"id": "n3", "text": "three"}]}, branch="side")
+    graph.proposals.create("side", "main", title="A note")
+    graph.load({"Note": [{"id": "n4", "text": "four"}]})
+    graph.branches.delete("side")
+    applied(graph, changed(("rank: I32?", "")), allow_data_loss=True)
+    assert [change.id for change in again().proposals.get(1).diff()] == ["n3"]
+
+
 def test_a_hard_drop_beside_blobs_is_refused_and_changes_nothing(graph):
     before, head = read_state(graph), graph.snapshot().commit_id
     with pytest.raises(InvalidInput) as refused:
@@ -556,3 +566,19 @@ def test_steps_between_two_states_can_be_listed(graph):
         "rename property node Person.age -> years"
     ]
     assert graph.schema.diff("main", "main").steps == ()
+
+
+def test_a_difference_back_to_before_a_wider_type_is_exact(graph_root):
+    schema = "node T { k: String @key  n: I32?  f: F32?  l: [I32]? }"
+    graph = og.init(graph_root.uri, schema, storage_options=graph_root.options)
+    ids = ["big", "close", "far", "list"]
+    graph.load({"T": [{"k": id_, "n": 1, "f": 0.5, "l": [1]} for id_ in [*ids, "same"]]})
+    old = graph.snapshot().commit_id
+    graph.schema.apply(schema.replace("32", "64"))
+    changes = [("n", 2**40), ("f", 0.5000000001), ("f", 1e300), ("l", [2**40])]
+    for id_, (name, value) in zip(ids, changes, strict=True):
+        graph.load({"T": [{"k": id_, "n": 1, "f": 0.5, "l": [1], name: value}]}, mode="merge")
+    there = [(c.id, c.before, c.after) for c in graph.diff(old, "main")]
+    back = [(c.id, c.after, c.before) for c in graph.diff("main", old)]
+    assert [id_ for id_, _, _ in there] == ids
+    assert back == there

@@ -186,8 +186,15 @@ def same_columns(
         right = after[other]
         left = pa.nulls(before.num_rows, right.type) if one is None else before[one]
         if left.type != right.type:
-            left = pc.cast(left, right.type)
+            type_ = max(left.type, right.type, key=_number_width)
+            left, right = pc.cast(left, type_), pc.cast(right, type_)
         yield other, same_values(left, right)
+
+
+def _number_width(type_: pa.DataType) -> int:
+    """Return the bits of a number, or of those of a list: what may differ within one property."""
+    is_list = pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_)
+    return int(type_.value_type.bit_width if is_list else type_.bit_width)
 
 
 def _drop_rows(rows: pa.Table, places: np.ndarray) -> pa.Table:

@@ -44,7 +44,13 @@ from omnigraph.storage.index import (
     nearest_rows,
     uncovered_fragments,
 )
-from omnigraph.storage.layout import embedding_model, physical_columns, to_stored
+from omnigraph.storage.layout import (
+    ColumnLayout,
+    column_layout,
+    embedding_model,
+    physical_columns,
+    to_stored,
+)
 from omnigraph.storage.row_lookup import (
     ROW_ADDRESS,
     count_in_base_fragments,
@@ -368,6 +374,11 @@ class VersionReader(ABC):
     def is_stored_like(self, other: VersionReader, name: str) -> bool:
         """Return whether another version holds a column in the same stored column."""
         return self._stored_name(name) == other._stored_name(name)
+
+    def column_layout(self) -> ColumnLayout:
+        """Return the stored columns; versions of equal layouts may share fragments."""
+        with self.open() as handle:
+            return column_layout(handle.schema)
 
     def has_column(self, name: str) -> bool:
         """Return whether the version has a column; one of a newer schema may lack it."""

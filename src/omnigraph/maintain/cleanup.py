@@ -219,7 +219,7 @@ def _mark(manifest: Manifest, keep: int | None, limits: _RetentionLimits) -> _Re
         add_versions(marks.heads, state.head.datasets, paths)
     marks.newest = max(published.values(), default=limits.floor)
     tagged = {tag.commit_id for tag in manifest.tags().values()}
-    tagged |= _proposed_commits(manifest, history.commits)
+    tagged |= proposed_commits(manifest, history.commits)
     for datasets in datasets_at_commits(history, tagged & set(history.commits)):
         add_versions(marks.versions, datasets, paths)
         add_versions(marks.requested, datasets, paths)
@@ -230,7 +230,7 @@ def _mark(manifest: Manifest, keep: int | None, limits: _RetentionLimits) -> _Re
     return marks
 
 
-def _proposed_commits(manifest: Manifest, commits: Mapping[CommitId, CommitRow]) -> set[CommitId]:
+def proposed_commits(manifest: Manifest, commits: Mapping[CommitId, CommitRow]) -> set[CommitId]:
     """Return the source heads and the merge bases of open proposals, then and now."""
     found: set[CommitId] = set()
     for record in ProposalLog(manifest).head().open.values():

@@ -1,7 +1,8 @@
 """Remove data that a schema change dropped permanently: versions that only history refers to.
 
-Versions of branches and tags are kept, and so are files without a published version: a writer may
-be about to publish them. An interrupted purge changes no results, and cleanup removes the rest.
+Versions of branches, tags and open proposals are kept, and so are files without a published
+version: a writer may be about to publish them. An interrupted purge changes no results, and cleanup
+removes the rest.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import NotFound
+from omnigraph.maintain.cleanup import proposed_commits
 from omnigraph.maintain.recorded_checksums import lineage_states
 from omnigraph.storage.compaction import restore_as_latest
 from omnigraph.storage.layout import (
@@ -55,7 +57,7 @@ def _kept_versions(
     paths: Mapping[tuple[TypeId, IncarnationId], str],
     branch: str,
 ) -> defaultdict[str, set[int]]:
-    """Return the versions that branches, tags and intents need, by path.
+    """Return the versions that branches, tags, open proposals and intents need, by path.
 
     A branch that still has a type keeps its whole history, except the branch that dropped it.
     """
@@ -72,8 +74,9 @@ def _kept_versions(
                 shown = history.published.get(commit, {})
                 present = {k: e for k, e in shown.items() if k in head.datasets}
                 add_versions(kept, present, paths)
-    tagged = {tag.commit_id for tag in manifest.tags().values()} & set(history.commits)
-    for datasets in datasets_at_commits(history, tagged):
+    named = {tag.commit_id for tag in manifest.tags().values()}
+    named |= proposed_commits(manifest, history.commits)
+    for datasets in datasets_at_commits(history, named & set(history.commits)):
         add_versions(kept, datasets, paths)
     for intent in IntentLog(manifest.objects).list():
         for staged in intent.staged.datasets:

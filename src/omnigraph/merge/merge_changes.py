@@ -187,6 +187,9 @@ class MergeChanges:
         base = self._view(self.bases[0], type_)
         if base is None or self.source.head.schema_hash != self._schema_hash or side.entry.excluded:
             return []
+        target = DatasetView.of(self.lines.manifest, self.committed.snapshot, type_)
+        if target.column_layout() != side.column_layout():
+            return []
         with base.open() as old, side.open() as new:
             fragments = added_fragments(old, new)
         return [

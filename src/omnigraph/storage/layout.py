@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, count
-from typing import Any
+from typing import Any, TypeAlias
 
 import lance
 import pyarrow as pa
@@ -101,6 +101,19 @@ def physical_columns(schema: pa.Schema) -> dict[int, str]:
     except ValueError as error:
         message = "a column has an invalid property identity; `omnigraph verify --deep` names files"
         raise GraphCorrupt(message, cause=str(error)) from error
+
+
+ColumnLayout: TypeAlias = list[tuple[str, pa.DataType, bytes | None]]
+"""The name, type and property of each column of a version, in order."""
+
+
+def column_layout(schema: pa.Schema) -> ColumnLayout:
+    """Return the columns of a version; equal layouts number columns equally.
+
+    Lance finds a column in a file by its number, so only versions of equal layouts may share
+    fragments. Branches that added the same properties in another order have different layouts.
+    """
+    return [(f.name, f.type, (f.metadata or {}).get(PROPERTY_ID)) for f in schema]
 
 
 class _PhysicalColumns(dict[int, str]):

@@ -17,6 +17,7 @@ from omnigraph.catalog.model import ID, EdgeType, NodeType, Property
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.dataset_view import logical_schema, system_columns
 from omnigraph.embed.config import VectorsFrom, model_for_property
+from omnigraph.storage.layout import ColumnLayout
 from omnigraph.types import PropertyType
 from omnigraph.write.violations import InputLocation, Violation, ViolationCollector, ViolationRule
 
@@ -136,11 +137,11 @@ class TypeChange:
     """The change of one type: batches in order, of which the last wins by id, and deleted ids.
 
     `strict` refuses ids that exist. `replace` makes the batches all the type has. `written` is
-    what storage wrote of the batches already, the rows of `written_ids`; `adopted` a version that
-    shows the whole change, `shared` fragments of another version with the ids of the rows of the
-    batches in them. `made` are the models that made vectors here, by property; `alone` the
-    properties of which no other entity has a vector. `vectors_from` is the model that made the
-    vectors the batches give, if it is known.
+    what storage wrote of the batches already, the rows of `written_ids` for a dataset with the
+    columns of `written_layout`; `adopted` a version that shows the whole change, `shared` fragments
+    of another version with the ids of the rows of the batches in them. `made` are the models that
+    made vectors here, by property; `alone` the properties of which no other entity has a vector.
+    `vectors_from` is the model that made the vectors the batches give, if it is known.
     """
 
     shape: RowSchema
@@ -150,6 +151,7 @@ class TypeChange:
     replace: bool = False
     written: Sequence[Any] | None = None
     written_ids: pa.ChunkedArray | None = None
+    written_layout: ColumnLayout | None = None
     adopted: DatasetEntry | None = None
     shared: Sequence[tuple[Any, pa.Array]] = ()
     made: dict[str, str] = field(default_factory=dict)

@@ -327,7 +327,7 @@ class _InputRowsConverter:
         report = self._handler(ViolationRule.ID, f"id of {self.shape.name}", refused)
         ids = self._column("id", _TEXT_TYPE, report)
         empty = pc.fill_null(pc.equal(ids, ""), False)
-        if pc.any(empty).as_py():
+        if not self.shape.key and pc.any(empty).as_py():  # a key may be an empty text
             for row in pc.indices_nonzero(empty).to_pylist():
                 report(row, "", "an id is not empty")
         if refused:

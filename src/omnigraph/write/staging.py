@@ -189,9 +189,11 @@ class _ResolvedChangeWriter:
         """Write the rows, unless an attempt that lost its race wrote the same ones before."""
         image, change = self._image, self._image.change
         ids = image.rows["id"]
+        layout = self._base.column_layout()
         is_same = change.written_ids is not None and change.written_ids.equals(ids)
+        is_same &= change.written_layout == layout
         if change.written is None or not is_same or any(b.given for b in change.batches):
-            change.written_ids = ids
+            change.written_ids, change.written_layout = ids, layout
             rows = self.rows()
             for _, ids in change.shared:
                 rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))

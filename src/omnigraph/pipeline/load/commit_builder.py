@@ -39,6 +39,7 @@ from omnigraph.pipeline.load.validation import (
     report_failures,
     union_failures,
 )
+from omnigraph.storage.layout import column_layout
 from omnigraph.storage.staged_writes import (
     apply_deletions,
     stage_fragments,
@@ -250,6 +251,8 @@ class CommitBuilder(StagedVersions):
             self._manifest.reading(key, before.entry(key)) as old,
             self._manifest.reading(key, self._committed.entry(target.shape)) as new,
         ):
+            if column_layout(old.schema) != column_layout(new.schema):
+                return None
             fragments = [fragment.metadata for fragment in staged.fragments]
             made = stage_fragments(new, fragments, alone=False)
             if self._loses_rows(key):

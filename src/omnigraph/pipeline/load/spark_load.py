@@ -52,6 +52,7 @@ from omnigraph.pipeline.runs.run import PipelineRun, RunState
 from omnigraph.pipeline.runs.run_lease import RunLease
 from omnigraph.pipeline.runs.watermarks import check_watermarks
 from omnigraph.pipeline.sessions.spark_errors import cancellable_jobs, translate_spark_errors
+from omnigraph.storage.layout import column_layout
 from omnigraph.write.load import (
     WriteMode,
     delete_branch_on_failure,
@@ -186,7 +187,8 @@ class SparkLoad:
             base = {key: source.entry(key).physical for key in made.types}
             schema = source.head.schema_hash
             work.staged(results, files)
-            known = {"schema": schema, "base": base}
+            layouts = {key: stored_columns(self.manifest, source, key) for key in made.types}
+            known = {"schema": schema, "base": base, "layouts": layouts}
             # Recorded with the rows: a resumed run may have opened newer sources.
             known |= {"watermarks": dict(self.options.watermarks), "removals": removals}
             work.finish_stage("stage", known)
@@ -220,8 +222,7 @@ class SparkLoad:
         work: RunLease,
         stage: Callable[[StagingJob], StagingResults],
     ) -> Commit:
-        if job.partial and _target_changed(work.run, job.snapshot):
-            # Missing properties were copied from entities that may have changed.
+        if self._must_restage(job, work, job.snapshot):
             job, staged = self._restage(job.snapshot, work, stage)
         attempt: CommitBuilder | None = None
         revalidations = 0
@@ -229,7 +230,7 @@ class SparkLoad:
             snapshot = self._head(job)
             ready = work.validated(snapshot) if number == 0 else None
             if ready is None:
-                if attempt is None and not (job.partial and _target_changed(work.run, snapshot)):
+                if attempt is None and not self._must_restage(job, work, snapshot):
                     job = replace(job, snapshot=snapshot)
                 with self._timed("validate"):
                     removed = self._without_removed(
@@ -253,10 +254,19 @@ class SparkLoad:
                 message = f"other writers keep changing entities of the load on {snapshot.branch}"
                 raise Contention(message)
             attempt, revalidations = None, revalidations + 1
-            if job.partial:
-                # As above: they have changed.
+            if job.partial or self._must_restage(job, work, snapshot):
                 job, staged = self._restage(snapshot, work, stage)
         raise AssertionError("the last attempt returns or raises")
+
+    def _must_restage(self, job: StagingJob, work: RunLease, now: Snapshot) -> bool:
+        """Return whether staged rows cannot be based on a snapshot.
+
+        Missing properties were copied from entities that may have changed, or a merge has replaced
+        a dataset by one whose columns have another order.
+        """
+        known = work.run.stages["stage"]
+        moved = changed_types(known["base"], now)
+        return bool(moved and job.partial) or has_other_layout(self.manifest, known, now, moved)
 
     def _restage(
         self, source: Snapshot, work: RunLease, stage: Callable[[StagingJob], StagingResults]
@@ -417,10 +427,25 @@ class SparkLoad:
             self.options.progress(Progress(stage, rows, 0))
 
 
-def _target_changed(run: PipelineRun, now: Snapshot) -> bool:
-    """Return whether a loaded type changed since its rows were staged."""
-    base = run.stages["stage"]["base"]
-    return any(now.entry(key).physical != version for key, version in base.items())
+def changed_types(base: Mapping[str, int], now: Snapshot) -> list[str]:
+    """Return the loaded types that changed since their rows were staged."""
+    return [key for key, version in base.items() if now.entry(key).physical != version]
+
+
+def has_other_layout(
+    manifest: Manifest, known: Mapping[str, Any], now: Snapshot, types: Sequence[str]
+) -> bool:
+    """Return whether the datasets of some types have other columns than their staged files."""
+    layouts = known.get("layouts", {})
+    return any(
+        key in layouts and layouts[key] != stored_columns(manifest, now, key) for key in types
+    )
+
+
+def stored_columns(manifest: Manifest, snapshot: Snapshot, key: str) -> list[str]:
+    """Return the columns of a dataset in order, as a run records them."""
+    with manifest.reading(key, snapshot.entry(key)) as handle:
+        return [f"{name} {type_} {mark!r}" for name, type_, mark in column_layout(handle.schema)]
 
 
 def _reads(snapshot: Snapshot, keys: AbstractSet[str]) -> dict[str, Any]:
