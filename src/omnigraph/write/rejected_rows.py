@@ -58,13 +58,18 @@ def records_by_position(shape: RowSchema, rows: pa.Table, at: Any) -> dict[int, 
 
 
 def cell_value(cells: Any, row: int) -> Any:  # noqa: ANN401 - a column of any kind, and its value
-    """Return one cell; text that is not UTF-8 shows its bytes as `\\xNN`."""
+    """Return one cell; text that is not UTF-8 shows its bytes as `\\xNN`.
+
+    An instant that no calendar of Python holds is its text.
+    """
     if not isinstance(cells, pa.Array):
         return cells[row]
     try:
         return cells[row].as_py()
     except UnicodeDecodeError:
         return cells.view(pa.binary())[row].as_py().decode("utf-8", "backslashreplace")
+    except (ValueError, OverflowError, pa.ArrowException):
+        return " ".join(cells.slice(row, 1).to_string(indent=0).split())[1:-1].strip()
 
 
 def to_json_value(value: Any) -> Any:  # noqa: ANN401 - any value of a property, and any JSON value
