@@ -1,3 +1,4 @@
+import json
 import tempfile
 from pathlib import Path
 
@@ -497,3 +498,19 @@ def test_an_instant_that_no_calendar_holds_is_a_violation(tmp_path, column):
         [violation] = caught.value.violations
         assert (violation.rule, violation.property) == ("value", name)
         assert "out of range" in str(violation.record)
+
+
+@pytest.mark.parametrize("depth", [500, 900, 20_000])
+@pytest.mark.parametrize("source", ["lines", "older lines", "rows"])
+def test_values_nested_deeply_are_violations(tmp_path, depth, source):
+    graph = og.init(tmp_path / "other", "node N { text: String }")
+    line = f'{{"type": "N", "data": {{"text": {"[" * depth}{"]" * depth}}}}}\n'.encode()
+    nested: list = []
+    for _ in range(depth):
+        nested = [nested]
+    data = {"N": [{"text": nested}]} if source == "rows" else line
+    with pytest.raises(ValidationFailed) as caught:
+        graph.load(data, strict=source != "older lines")
+    [violation] = caught.value.violations
+    assert violation.rule in ("value", "syntax")
+    assert json.dumps(violation.to_json())
