@@ -22,7 +22,7 @@ from omnigraph.dataset_view import DatasetView, blob_properties
 from omnigraph.errors import InvalidInput, OmniError, translate_disk_errors
 from omnigraph.query.entities import find_types
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.arrow import to_json
+from omnigraph.types.arrow import to_json, to_timestamps
 from omnigraph.types.data_values import blob_text
 
 
@@ -138,11 +138,5 @@ def to_export_columns(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:
     """Return rows for other programs: exported endpoint names, DateTime as timestamps."""
     properties = type_.definition.properties.values()
     columns = [batch[name] for name in ("id", *_ends(type_))]
-    columns += [_to_timestamp(batch[p.name], p.type) for p in properties]
+    columns += [to_timestamps(batch[p.name], p.type) for p in properties]
     return pa.table(columns, names=column_names(type_))
-
-
-def _to_timestamp(column: pa.Array, type_: PropertyType) -> pa.Array:
-    if type_.scalar is Scalar.DATE_TIME and not type_.is_list:
-        return column.view(pa.int64()).cast(pa.timestamp("ms", "UTC"))
-    return column

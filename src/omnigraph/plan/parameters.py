@@ -9,6 +9,7 @@ from omnigraph.lang import Code, Diagnostic, QueryError
 from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, nearest_name, quote
 from omnigraph.plan.query_plan import Parameter
 from omnigraph.types import PropertyType, json_kind
+from omnigraph.types.data_values import to_python
 
 _SAFE_INTEGER = 2**53 - 1
 
@@ -55,7 +56,9 @@ def bind_parameters(
 def _bind(parameter: Parameter, given: Mapping[Any, Any], *, javascript: bool) -> object:
     if parameter.name not in given and not parameter.type.nullable:
         raise LookupError(parameter.name)
-    value = given.get(parameter.name)
+    value = to_python(given.get(parameter.name))
+    if isinstance(value, list | tuple):
+        value = [to_python(item) for item in value]
     if javascript:
         value = _from_javascript(value, parameter.type)
     return parameter.type.from_json(value)

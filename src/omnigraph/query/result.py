@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -19,7 +19,7 @@ from omnigraph.notebook.results import result_html, stream_html
 from omnigraph.notebook.values import MAX_ROWS
 from omnigraph.query.graph_view import GraphView, ReadGraph
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.arrow import arrow_type, to_json
+from omnigraph.types.arrow import from_timestamps, to_json, to_timestamps
 
 TYPE_METADATA_KEY = b"omnigraph:type"
 """Under this key the field of a column says which type of ours it has."""
@@ -81,10 +81,7 @@ class Result:
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table; instants are timestamps in UTC."""
-        columns = {
-            name: _to_plain_column(self.table[name], type_) for name, type_ in self.types.items()
-        }
-        return pa.table(columns)
+        return _map_columns(self.table, self.types, to_timestamps)
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - pandas may not be installed
         """Return a pandas DataFrame."""
@@ -214,14 +211,24 @@ def column_types(schema: pa.Schema) -> dict[str, PropertyType]:
 
 def to_stored_types(table: pa.Table, types: Mapping[str, PropertyType]) -> pa.Table:
     """Return rows that were made for other libraries as a result holds them."""
+    return _map_columns(table, types, from_timestamps)
 
-    def convert(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
-        if type_.scalar is not Scalar.DATE_TIME or type_.is_list:
-            return column
-        kind = arrow_type(type_)
-        return pa.chunked_array([c.cast(pa.int64()).view(kind) for c in column.chunks], kind)
 
-    return pa.table({name: convert(table[name], type_) for name, type_ in types.items()})
+def _map_columns(
+    table: pa.Table,
+    types: Mapping[str, PropertyType],
+    convert: Callable[[pa.Array, PropertyType], pa.Array],
+) -> pa.Table:
+    """Return a table whose columns of instants are converted."""
+    columns = {}
+    for name, type_ in types.items():
+        column = table[name]
+        if type_.scalar is Scalar.DATE_TIME:
+            # An empty array gives a column without rows its type.
+            chunks = column.chunks or [pa.array([], column.type)]
+            column = pa.chunked_array([convert(chunk, type_) for chunk in chunks])
+        columns[name] = column
+    return pa.table(columns)
 
 
 def _drain_buffer(buffer: BytesIO) -> bytes:
@@ -230,10 +237,3 @@ def _drain_buffer(buffer: BytesIO) -> bytes:
     buffer.seek(0)
     buffer.truncate()
     return data
-
-
-def _to_plain_column(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
-    if type_.scalar is not Scalar.DATE_TIME or type_.is_list:
-        return column
-    stamps = pa.timestamp("ms", "UTC")
-    return pa.chunked_array([c.view(pa.int64()).cast(stamps) for c in column.chunks], stamps)

@@ -148,6 +148,41 @@ _JSON_RENDERERS: Mapping[Scalar, Callable[[Any], Any]] = MappingProxyType(
 
 
 # ----------------------------------------------------------------------
+# Instants in tables for other programs, which take `date64` for days
+
+
+_TIMESTAMP = pa.timestamp("ms", "UTC")
+
+
+def to_timestamps(column: pa.Array, type_: PropertyType) -> pa.Array:
+    """Return a stored column with instants as timestamps in UTC, also those of lists."""
+    if type_.scalar is not Scalar.DATE_TIME:
+        return column
+    if type_.is_list:
+        return column.cast(pa.list_(pa.field("item", _TIMESTAMP)))
+    return column.view(pa.int64()).cast(_TIMESTAMP)
+
+
+def from_timestamps(column: pa.Array, type_: PropertyType) -> pa.Array:
+    """Return a column as it is stored, of which instants may be timestamps of any unit."""
+    if type_.scalar is not Scalar.DATE_TIME:
+        return column
+    if not type_.is_list:
+        return _stored_instants(column)
+    items = _stored_instants(column.flatten())
+    lengths = pc.fill_null(pc.list_value_length(column), 0)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+    mask = column.is_null()
+    return pa.ListArray.from_arrays(offsets, items, type=arrow_type(type_), mask=mask)
+
+
+def _stored_instants(stamps: pa.Array) -> pa.Array:
+    if not pa.types.is_date64(stamps.type):
+        stamps = pc.cast(stamps, _TIMESTAMP)
+    return stamps.view(pa.int64()).view(pa.date64())
+
+
+# ----------------------------------------------------------------------
 # Compare the values of two columns exactly: null, "" and [] differ, and so do 0.0 and -0.0.
 
 

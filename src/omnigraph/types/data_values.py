@@ -28,6 +28,23 @@ def from_data(type_: PropertyType, value: Any) -> Any:
     return type_.convert(value, _PARSERS.get(type_.scalar, type_.spec.from_json))
 
 
+_PYTHON_TYPES = frozenset((type(None), bool, int, float, str, bytes))
+
+
+def to_python(value: Any) -> Any:
+    """Return a value of NumPy or pandas as that of Python; a missing instant (NaT) is None."""
+    if type(value) in _PYTHON_TYPES:
+        return value
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        if getattr(value.dtype, "kind", None) == "M":
+            # NumPy lists instants of nanoseconds as numbers.
+            value = value.astype("datetime64[us]")
+        return value.tolist()
+    if isinstance(value, datetime) and value != value:  # noqa: PLR0124 - only NaT differs from itself
+        return None
+    return value
+
+
 def _parse_integer(scalar: Scalar, value: Any) -> int:
     if isinstance(value, str):
         raise ValueError(f"expected integer number, got string '{value[:40]}'")

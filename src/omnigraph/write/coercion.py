@@ -14,12 +14,11 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, NoReturn, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_column
-from omnigraph.types.data_values import blob_cell, from_data
+from omnigraph.types.data_values import blob_cell, from_data, to_python
 from omnigraph.write.external_blobs import NO_EXTERNAL_BLOBS, ExternalBlobs
 from omnigraph.write.vectorized_coercion import coerce_vectorized
 
@@ -135,19 +134,21 @@ def coerce_value(type_: PropertyType, value: Any, rules: CoercionRules = DEFAULT
         value = parse_text_value(type_, value)
     if type_.scalar is Scalar.BLOB:
         return _coerce_blob(value, rules.external)
-    return from_data(type_, _to_python_value(value, type_))
+    return from_data(type_, to_data_value(value, type_))
 
 
-def _to_python_value(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
+def to_data_value(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
     """Return what other libraries call a number, list or day as ours."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
+    value = to_python(value)
     if isinstance(value, list | tuple):
-        return [_to_python_value(item, type_) for item in value]
-    if isinstance(value, Decimal) and value.is_finite():
-        return int(value) if value == value.to_integral_value() else float(value)
+        return [_number_or_day(to_python(item), type_) for item in value]
+    return _number_or_day(value, type_)
+
+
+def _number_or_day(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
     if isinstance(value, Decimal):
-        return float(value)
+        is_whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if is_whole else float(value)
     if type_.scalar is Scalar.DATE and isinstance(value, datetime) and value.time() == time.min:
         return value.date()
     return value

@@ -58,17 +58,29 @@ def records_by_position(shape: RowSchema, rows: pa.Table, at: Any) -> dict[int, 
 
 
 def cell_value(cells: Any, row: int) -> Any:  # noqa: ANN401 - a column of any kind, and its value
-    """Return one cell; text that is not UTF-8 shows its bytes as `\\xNN`."""
+    """Return one cell; text that is not UTF-8 shows its bytes as `\\xNN`.
+
+    An instant that no calendar of Python holds is its text.
+    """
     if not isinstance(cells, pa.Array):
         return cells[row]
     try:
         return cells[row].as_py()
     except UnicodeDecodeError:
         return cells.view(pa.binary())[row].as_py().decode("utf-8", "backslashreplace")
+    except (ValueError, OverflowError, pa.ArrowException):
+        return " ".join(cells.slice(row, 1).to_string(indent=0).split())[1:-1].strip()
 
 
-def to_json_value(value: Any) -> Any:  # noqa: ANN401 - any value of a property, and any JSON value
-    """Return a value as JSON has it; numbers that JSON does not know become text."""
+_MAX_LEVELS = 100
+"""How deeply a value may be nested that is written as it is; no valid one is nested so deeply."""
+
+
+def to_json_value(value: Any, levels: int = _MAX_LEVELS) -> Any:  # noqa: ANN401 - any value
+    """Return a value as JSON has it; numbers that JSON does not know become text.
+
+    What is nested more deeply than `levels` becomes `…`.
+    """
     match value:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -81,10 +93,12 @@ def to_json_value(value: Any) -> Any:  # noqa: ANN401 - any value of a property,
             return value.isoformat()
         case Decimal():
             return int(value) if value == value.to_integral_value() else float(value)
+        case list() | tuple() | dict() if not levels:
+            return "…"
         case list() | tuple():
-            return [to_json_value(item) for item in value]
+            return [to_json_value(item, levels - 1) for item in value]
         case dict():
-            return {str(name): to_json_value(item) for name, item in value.items()}
+            return {str(name): to_json_value(item, levels - 1) for name, item in value.items()}
         case None | bool() | int() | float() | str():
             return value
         case _:

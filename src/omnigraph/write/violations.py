@@ -210,7 +210,10 @@ def abbreviate_value(value: Any) -> Any:  # noqa: ANN401 - whatever stood in the
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bool | int | float | str) or value is None:
         return value
-    text = str(value)
+    try:
+        text = str(value)
+    except RecursionError:
+        text = f"a {type(value).__name__} that is nested too deeply"
     return text if len(text) <= _MAX_VALUE_CHARS else text[:_MAX_VALUE_CHARS] + "…"
 
 

@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 
 from omnigraph.lang import Code, QueryError
@@ -201,3 +202,22 @@ def test_a_javascript_client_writes_all_numbers_as_doubles(type_, given, value):
 )
 def test_a_javascript_client_cannot_pass_integers_a_double_cannot_hold(type_, given, complaint):
     assert complaint in refusal(type_, given, javascript=True)
+
+
+@pytest.mark.parametrize(
+    ("type_", "given", "value"),
+    [
+        (PropertyType(Scalar.I64), np.int64(3), 3),
+        (PropertyType(Scalar.BOOL), np.bool_(True), True),
+        (PropertyType(Scalar.I64, is_list=True), np.array([1, 2]), [1, 2]),
+        (PropertyType(Scalar.I64, is_list=True), [np.int64(1)], [1]),
+        (PropertyType(Scalar.VECTOR, dimension=2), np.array([0.5, 1], np.float32), [0.5, 1.0]),
+        (
+            PropertyType(Scalar.DATE_TIME),
+            np.datetime64("1970-01-02", "ns"),
+            datetime(1970, 1, 2, tzinfo=UTC),
+        ),
+    ],
+)
+def test_values_of_numpy_are_those_of_python(type_, given, value):
+    assert bind(type_, given) == value

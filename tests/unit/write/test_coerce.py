@@ -2,6 +2,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -17,6 +18,7 @@ DATE, MOMENT = PropertyType(Scalar.DATE), PropertyType(Scalar.DATE_TIME)
 BLOB = PropertyType(Scalar.BLOB)
 TAGS = PropertyType(Scalar.STRING, is_list=True)
 SIZES = PropertyType(Scalar.I64, is_list=True)
+MOMENTS = PropertyType(Scalar.DATE_TIME, is_list=True)
 SPOT = PropertyType(Scalar.VECTOR, dimension=2)
 
 
@@ -167,6 +169,21 @@ def test_values_of_numpy_are_taken_like_those_of_python():
     assert read([np.int64(3), None], I32) == ([3, None], [])
     assert read([np.array([1.5, 2.0])], SPOT) == ([[1.5, 2.0]], [])
     assert read([np.datetime64("2020-01-01", "D")], DATE) == ([date(2020, 1, 1)], [])
+
+
+@pytest.mark.parametrize("unit", ["ns", "ps", "us", "ms", "s"])
+def test_instants_of_numpy_are_taken_in_any_unit(unit):
+    moment = np.datetime64("1970-01-02T03:04:05", unit)
+    expected = datetime(1970, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert read([moment], MOMENT) == ([expected], [])
+    assert read([np.array([moment])], MOMENTS) == ([[expected]], [])
+    assert read([[moment]], MOMENTS) == ([[expected]], [])
+    assert read([np.datetime64("1970-01-02", unit)], DATE) == ([date(1970, 1, 2)], [])
+
+
+@pytest.mark.parametrize("type_", [MOMENT, DATE])
+def test_a_missing_instant_of_pandas_is_null(type_):
+    assert read([pd.NaT, np.datetime64("NaT", "ns")], type_) == ([None, None], [])
 
 
 def test_half_of_a_surrogate_pair_is_no_text():

@@ -1,3 +1,4 @@
+import json
 import tempfile
 from pathlib import Path
 
@@ -473,3 +474,43 @@ def test_mutations_ask_the_same_about_external_blobs(graph, tmp_path):
 def test_base_of_external_blobs_must_be_one(tmp_path):
     with pytest.raises(InvalidInput, match="cannot be a base"):
         og.init(Path(tmp_path) / "other", SCHEMA, external_blobs=["here"])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**60], pa.timestamp("ms")),
+        pa.array([2**63 - 1], pa.timestamp("us", "UTC")),
+        pa.array([-(2**60)]).view(pa.date64()),
+        pa.array([2**31 - 1], pa.int32()).view(pa.date32()),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_an_instant_that_no_calendar_holds_is_a_violation(tmp_path, column):
+    graph = og.init(tmp_path / "other", "node N { at: DateTime?  day: Date?  all: [DateTime]? }")
+    for name, cells in (
+        ("at", column),
+        ("day", column),
+        ("all", pa.ListArray.from_arrays([0, 1], column)),
+    ):
+        with pytest.raises(ValidationFailed) as caught:
+            graph.load({"N": pa.table({name: cells})})
+        [violation] = caught.value.violations
+        assert (violation.rule, violation.property) == ("value", name)
+        assert "out of range" in str(violation.record)
+
+
+@pytest.mark.parametrize("depth", [500, 900, 20_000])
+@pytest.mark.parametrize("source", ["lines", "older lines", "rows"])
+def test_values_nested_deeply_are_violations(tmp_path, depth, source):
+    graph = og.init(tmp_path / "other", "node N { text: String }")
+    line = f'{{"type": "N", "data": {{"text": {"[" * depth}{"]" * depth}}}}}\n'.encode()
+    nested: list = []
+    for _ in range(depth):
+        nested = [nested]
+    data = {"N": [{"text": nested}]} if source == "rows" else line
+    with pytest.raises(ValidationFailed) as caught:
+        graph.load(data, strict=source != "older lines")
+    [violation] = caught.value.violations
+    assert violation.rule in ("value", "syntax")
+    assert json.dumps(violation.to_json())

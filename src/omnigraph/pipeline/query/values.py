@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from omnigraph.pipeline.connector.columns import spark_type
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.arrow import arrow_type
+from omnigraph.types.arrow import arrow_type, from_timestamps
 from omnigraph.types.temporal import epoch_days, epoch_milliseconds
 
 
@@ -51,17 +51,7 @@ def _cast_to_stored(chunk: pa.Array, type_: PropertyType, wanted: pa.DataType) -
         return _vectors(chunk, type_.dimension)
     if type_.scalar is not Scalar.DATE_TIME:
         return pc.cast(chunk, wanted)
-    if not type_.is_list:
-        return _instants(chunk)
-    items = _instants(chunk.flatten())
-    lengths = pc.fill_null(pc.list_value_length(chunk), 0)
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
-    return pa.ListArray.from_arrays(offsets, items, type=wanted, mask=chunk.is_null())
-
-
-def _instants(stamps: pa.Array) -> pa.Array:
-    """Return microseconds as the milliseconds we keep; they are whole, being ours."""
-    return pc.cast(stamps, pa.timestamp("ms", "UTC")).view(pa.int64()).view(pa.date64())
+    return from_timestamps(chunk, type_)
 
 
 def _vectors(lists: pa.Array, size: int) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from io import BytesIO
 from typing import Any, Literal, NoReturn, overload
@@ -60,7 +61,7 @@ from omnigraph.service.client.resources import (
     prefer_wait,
     target_name,
 )
-from omnigraph.service.client.transport import RemoteCall
+from omnigraph.service.client.transport import RemoteCall, Transport
 from omnigraph.service.client.uploads import Upload, plain_value, to_upload
 from omnigraph.service.operations.branches import merge_branches
 from omnigraph.service.operations.changes import diff
@@ -187,7 +188,9 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         return read_subgraph(members(answer))
 
     def _query(self, call: QueryCall[RemoteTarget], engine: EngineName) -> Result:
-        return _read_result(self._context.transport.send(self._query_call(call, engine)))
+        request = self._query_call(call, engine)
+        transport = self._context.transport
+        return _read_result(transport, request, transport.send(request))
 
     def _stream(self, call: QueryCall[RemoteTarget], engine: EngineName) -> ResultStream:
         batches = _ResponseBatches(self._context, self._query_call(call, engine))
@@ -291,7 +294,7 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         call = replace(call, reads=expect_mutation is False)
         response = self._context.transport.send(call)
         if response.headers["Content-Type"].startswith(ARROW_STREAM):
-            return _read_result(response)
+            return _read_result(self._context.transport, call, response)
         facts = msgspec.json.decode(response.content)
         if "affected_nodes" not in facts:
             message = (
@@ -455,13 +458,27 @@ def _check_engine(engine: str) -> None:
         raise InvalidInput(message, code="remote_unsupported", engine=engine)
 
 
-def _read_result(response: httpx.Response) -> Result:
+def _read_result(transport: Transport, call: RemoteCall, response: httpx.Response) -> Result:
     """Read the rows of an answer."""
-    with pa.ipc.open_stream(BytesIO(response.content)) as reader:
+    headers = response.headers
+    with (
+        _report_truncation(transport, call),
+        pa.ipc.open_stream(BytesIO(response.content)) as reader,
+    ):
         types = column_types(reader.schema)
         rows = to_stored_types(reader.read_all(), types)
-    headers = response.headers
+    if rows.num_rows != int(headers.get("Omnigraph-Row-Count", rows.num_rows)):
+        raise transport.response_lost(call)
     return Result(headers["Omnigraph-Query-Name"], rows, types, headers["Omnigraph-Graph-Commit"])
+
+
+@contextmanager
+def _report_truncation(transport: Transport, call: RemoteCall) -> Iterator[None]:
+    """Raise StorageUnavailable where an Arrow stream ends too early."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise transport.response_lost(call) from error
 
 
 def _parameters(params: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -474,10 +491,13 @@ class _ResponseBatches:
     """The rows of an answer, batch by batch; the connection is held until the last was taken."""
 
     def __init__(self, address: RemoteAddress, call: RemoteCall) -> None:
-        self._opened = address.transport.stream(call)
-        self._response = self._opened.__enter__()
-        self._reader = pa.ipc.open_stream(_IteratorFile(self._response.iter_bytes()))
-        self._types = column_types(self._reader.schema)
+        self._transport, self._call = address.transport, call
+        with ExitStack() as opened:
+            self._response = opened.enter_context(self._transport.stream(call))
+            opened.enter_context(_report_truncation(self._transport, call))
+            self._reader = pa.ipc.open_stream(_IteratorFile(self._response.iter_bytes()))
+            self._types = column_types(self._reader.schema)
+            self._opened = opened.pop_all()
 
     def head(self) -> tuple[str, Any, str, int]:
         """Return what is known before any row."""
@@ -491,13 +511,15 @@ class _ResponseBatches:
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows; the first table may be empty, so that there is always one."""
-        try:
+        count, expected = 0, self.head()[-1]
+        with self._opened:
             empty = self._reader.schema.empty_table()
             yield to_stored_types(empty, self._types)
             for batch in self._reader:
+                count += batch.num_rows
                 yield to_stored_types(pa.Table.from_batches([batch]), self._types)
-        finally:
-            self._opened.__exit__(None, None, None)
+            if count != expected:
+                raise self._transport.response_lost(self._call)
 
 
 class _IteratorFile:

@@ -66,6 +66,7 @@ from omnigraph.service.operations.paths import GRAPH_PATH
 from omnigraph.service.operations.queries import snapshot
 from omnigraph.service.operations.schema import apply_schema, plan_schema
 from omnigraph.service.wire.parameters import ParameterLocation
+from omnigraph.write.inputs.byte_streams import chunks_as_file
 from omnigraph.write.schema_migration import SchemaOptions, SchemaResult
 
 RemoteTarget = str | datetime | Snapshot | RemoteSnapshot
@@ -154,9 +155,10 @@ class RemoteAddress:
     ) -> Iterator[bytes]:
         """Call an operation that streams; yield the lines of its answer as they arrive."""
         with self.transport.stream(self.request(operation, request)) as response:
-            for line in response.iter_lines():
-                if line:
-                    yield line.encode()
+            # Lines of texts end with "\n" alone; httpx splits at any line end of Unicode.
+            for line in chunks_as_file(response.iter_bytes()):
+                if line != b"\n":
+                    yield line.removesuffix(b"\n")
 
     def state(self, at: RemoteTarget | None) -> dict[str, str]:
         """Return the members of a request that name the state to read."""

@@ -94,9 +94,21 @@ class Transport:
         try:
             yield response
         except httpx.TransportError as error:
-            raise _response_lost(self.base, call) from error
+            raise self.response_lost(call) from error
         finally:
             response.close()
+
+    def response_lost(self, call: RemoteCall) -> OmniError:
+        """Return the error for an answer that did not come, or not as a whole."""
+        if call.reads:
+            message = f"{self.base} did not answer in time, or broke off"
+            return StorageUnavailable(message, code="server_unreachable", server=self.base)
+        return OmniError(
+            f"{self.base} did not answer whether this was done; look before trying again",
+            code="outcome_unknown",
+            category=Category.OUTCOME_UNKNOWN,
+            details={"server": self.base},
+        )
 
     def _decoded(self, call: RemoteCall, answer: Any) -> Any:  # noqa: ANN401 - as the type says
         response = self._answered(call)
@@ -152,7 +164,7 @@ class Transport:
                     raise _unreachable(self.base, error) from error
             except httpx.TransportError as error:
                 if not call.reads or attempt == last:
-                    raise _response_lost(self.base, call) from error
+                    raise self.response_lost(call) from error
             time.sleep(pause)
             left -= pause
         raise AssertionError("the last attempt returns or raises")
@@ -180,15 +192,3 @@ def _retry_pause(response: httpx.Response, call: RemoteCall, pause: float) -> fl
 def _unreachable(base: str, cause: Exception) -> OmniError:
     message = f"cannot reach {base}: {str(cause) or type(cause).__name__}"
     return StorageUnavailable(message, code="server_unreachable", server=base)
-
-
-def _response_lost(base: str, call: RemoteCall) -> OmniError:
-    if call.reads:
-        message = f"{base} did not answer in time, or broke off"
-        return StorageUnavailable(message, code="server_unreachable", server=base)
-    return OmniError(
-        f"{base} did not answer whether this was done; look before trying again",
-        code="outcome_unknown",
-        category=Category.OUTCOME_UNKNOWN,
-        details={"server": base},
-    )
