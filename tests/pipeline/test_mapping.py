@@ -144,6 +144,27 @@ nodes: {{Ship: {{source: s, where: name <> 'no', dedupe: {{{}}}}}}}
         assert {name for (name,) in rows(found, 0, "name")} == kept, rule
 
 
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_files_have_the_order_of_their_paths_and_names(ready, tmp_path, kind):
+    names = [f"parts/{n}/p {m}.x" for n in ("a", "a-b", "b") for m in range(3)]
+    for number, name in enumerate(["z.x", *names, "b.x", "a.x"]):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "csv":
+            path.write_text(f"imo,name\n1,{number}\n")
+        elif kind == "json":
+            path.write_text(f'{{"imo": 1, "name": "{number}"}}\n')
+        else:
+            pq.write_table(pa.table({"imo": [1], "name": [str(number)]}), path)
+    found = ready(f"""
+sources: {{s: {{{kind}: [z.x, './parts/*', b.x, a.x]}}}}
+nodes: {{Ship: {{source: s, dedupe: {{keep: last}}}}}}
+""")
+    files = [name.removeprefix(f"{tmp_path}/") for name, _ in found.sources.files]
+    assert files == ["z.x", *names, "b.x", "a.x"]
+    assert rows(found, 0, "name") == [("11",)]
+
+
 def test_queries_read_other_sources_and_leave_no_views(ready, tmp_path, spark):
     (tmp_path / "a.csv").write_text("imo,name\n1,a\n2,b\nbroken\n")
     (tmp_path / "b.jsonl").write_text('{"imo": 2, "built": "2020-01-01"}\n')

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
+from os.path import normpath
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote
@@ -39,6 +40,7 @@ from omnigraph.write.inputs.byte_streams import UnreadableInput
 from omnigraph.write.inputs.csv_reader import CsvDialect
 
 _PATH = "@path"
+_GLOB = re.compile(r"[*?\[{]")
 _OPTIONS = {
     "parquet": {"mergeSchema": "true"},
     # Spark's own readers of text must not skip what they cannot read.
@@ -200,7 +202,7 @@ class SourceFrames:
     def _parquet(self, spec: SourceSpec) -> SourceFrame:
         paths = [self.pipeline.address(path.value) for path in spec.paths]
         frame = self._reader(spec, spec.kind, _OPTIONS["parquet"]).load(paths)
-        listed = [_plain(file) for file in frame.inputFiles()]
+        listed = files_in_order([_plain(file) for file in frame.inputFiles()], paths)
         names = self.increments.new_files(spec, paths, _listing(spec), listed)
         if len(names) < len(listed):
             frame = frame.where(_path().isin(names) if names else F.lit(False))
@@ -220,7 +222,7 @@ class SourceFrames:
         paths = [self.pipeline.address(path.value) for path in spec.paths]
         listing = _listing(spec)
         listed = self.spark.read.format("text").options(**listing).load(paths)
-        names = [unquote(_plain(file)) for file in listed.inputFiles()]
+        names = files_in_order([unquote(_plain(file)) for file in listed.inputFiles()], paths)
         names = self.increments.new_files(spec, paths, listing, names)
         declared = None
         if spec.columns is not None:
@@ -362,3 +364,26 @@ def _path() -> Column:
 
 def _plain(file: str) -> str:
     return re.sub("^file:/+", "/", file)
+
+
+def files_in_order(files: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Return files in the order of their paths, those of a folder or pattern by name.
+
+    Spark lists more than a few files in no order, but the positions of rows depend on it.
+    """
+    wanted = [normpath(_plain(path)) if is_local(_plain(path)) else path for path in paths]
+    exact = {path: number for number, path in reversed(list(enumerate(wanted)))}
+    starts = [
+        (_GLOB.split(path)[0] if _GLOB.search(path) else f"{path.rstrip('/')}/", number)
+        for number, path in enumerate(wanted)
+    ]
+
+    def place(file: str) -> tuple[int, list[str]]:
+        name = unquote(file)
+        number = exact.get(file, exact.get(name))
+        if number is None:
+            found = (number for start, number in starts if name.startswith(start))
+            number = next(found, len(starts))
+        return number, name.split("/")
+
+    return sorted(files, key=place)
