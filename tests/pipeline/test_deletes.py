@@ -237,6 +237,28 @@ def test_another_writer_may_win_the_race(graph, tmp_path, monkeypatch):
     assert graph.verify().ok
 
 
+@pytest.mark.parametrize("text", [CHANGES, SNAPSHOT])
+def test_what_another_writer_inserts_meanwhile_is_deleted(graph, tmp_path, monkeypatch, text):
+    before, publish, raced = names(graph), spark_load.publish_with_retry, []
+
+    def racing(*given):
+        if not raced:
+            raced.append(
+                graph.load({"Person": [{"name": "zoe"}], "Knows": [{"from": "zoe", "to": "bo"}]})
+            )
+        return publish(*given)
+
+    monkeypatch.setattr(spark_load, "publish_with_retry", racing)
+    people, knows = "name,age,email,op\nzoe,,,delete\n", "a,b,since,op\n"
+    if text == SNAPSHOT:
+        people = "name,age,email\n" + "".join(f"{n},1,{n}@x\n" for n in ("ada", "bo", "cy"))
+        knows = "a,b\nada,bo\nbo,cy\n"
+    graph.pipeline.run(write(tmp_path, people, knows, text))
+    assert raced
+    assert names(graph) == before
+    assert graph.verify().ok
+
+
 STEPS = ("staging", "staged", "prepared", "published")
 KILLED = STEPS if os.environ.get("SOAK_SECONDS") else ("staging", "published")
 """`make soak` kills at each step; here and in other modules of pipelines some steps are enough."""

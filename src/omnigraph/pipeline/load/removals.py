@@ -149,9 +149,18 @@ class RemovedEntities:
     counts: Mapping[str, int] = field(default_factory=dict)
     given: Mapping[str, int] = field(default_factory=dict)
     reads: frozenset[str] = frozenset()
-    """Edge types that must not change meanwhile, because nodes of their ends are removed."""
+    """Types that must not change meanwhile: those in which entities to remove were looked for, also
+    where there were none, and edge types that lose nodes of their ends."""
     sources: Mapping[str, DataFrame] = field(default_factory=dict)
     """The nodes that edges were removed from, of types that need a least number of edges."""
+
+    def is_current(self, snapshot: Snapshot) -> bool:
+        """Return whether the same entities are to be removed from a newer snapshot."""
+        if self.datasets:
+            return self.before.commit_id == snapshot.commit_id
+        return all(
+            self.before.entry(key).physical == snapshot.entry(key).physical for key in self.reads
+        )
 
     def published(
         self, manifest: Manifest, datasets: Sequence[StagedDataset]
@@ -196,8 +205,9 @@ def remove_entities(
     removal = _Removal(spark, manifest, snapshot)
     scratch = _scratch(job)
     for one in found:
-        ids = scratch.frame(spark, one["paths"], _ID)
-        removal.mark(one["table_key"], ids, missing=one["missing"])
+        if one["rows"] or one["missing"]:
+            ids = scratch.frame(spark, one["paths"], _ID)
+            removal.mark(one["table_key"], ids, missing=one["missing"])
     given = {one["table_key"]: one["rows"] for one in found if not one["missing"]}
     return replace(removal.run(), given={key: rows for key, rows in given.items() if rows})
 
@@ -209,11 +219,13 @@ class _Removal:
         self._spark, self._manifest, self._snapshot = spark, manifest, snapshot
         self._marked: dict[str, list[DataFrame]] = {}
         self._gone: dict[str, DataFrame] = {}
+        self._searched: set[str] = set()
 
     def mark(self, key: str, ids: DataFrame, *, missing: bool) -> None:
         """Mark the entities with some ids, or all others."""
         shape = self._shape(key)
         rows = self._committed(shape)
+        self._searched.add(key)
         if not rows.sizes:
             return
         ends = ("src", "dst") if shape.kind is TypeKind.EDGE else ()
@@ -257,12 +269,13 @@ class _Removal:
             id=self._snapshot.commit_id, operation="remove", datasets=tuple(datasets.values())
         )
         after = snapshot_of_staged(self._snapshot, staged) if datasets else self._snapshot
-        reads = frozenset(
+        edges = {
             f"edge:{edge.name}"
             for key in datasets
             if key.startswith("node:")
             for edge in self._snapshot.catalog.incident_edges(key.removeprefix("node:"))
-        )
+        }
+        reads = frozenset(self._searched | edges)
         return RemovedEntities(
             self._snapshot, after, datasets, counts, reads=reads, sources=sources
         )

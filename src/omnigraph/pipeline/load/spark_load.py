@@ -322,7 +322,7 @@ class SparkLoad:
         self, snapshot: Snapshot, attempt: CommitBuilder, removed: RemovedEntities, work: RunLease
     ) -> StagedCommit | None:
         """Record the commit based on a snapshot; None if it must be validated again."""
-        if removed.datasets and removed.before.commit_id != snapshot.commit_id:
+        if not removed.is_current(snapshot):
             return None
         with self._timed("validate"):
             datasets = attempt.rebased_on(removed.snapshot if removed.datasets else snapshot)
