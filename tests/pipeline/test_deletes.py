@@ -205,6 +205,23 @@ def test_rejected_rows_of_a_full_snapshot_delete_nothing(graph, tmp_path):
     assert read_state(graph) == before
 
 
+def test_rows_without_a_key_do_not_delete_what_they_may_be_meant_for(quick, tmp_path):
+    graph = og.init(tmp_path / "g", "node Port { code: I64 @key  name: String? }")
+    graph.load({"Port": [{"code": 1}, {"code": 2}]})
+    text = """version: 1
+sources: {ports: {csv: people.csv}}
+nodes: {Port: {source: ports, delete_missing: true}}
+"""
+    for key in ("", "two"):
+        path = write(tmp_path, f"code,name\n1,a\n{key},b\n", text=text)
+        with pytest.raises(ValidationFailed):
+            graph.pipeline.run(path)
+        path.write_text(text + "on_violation: reject\n")
+        with pytest.raises(InvalidInput, match="1 rows for Port have no readable key"):
+            graph.pipeline.run(path)
+    assert read_state(graph)["Port"].keys() == {"1", "2"}
+
+
 def test_a_node_that_loses_too_many_edges_fails_the_run(graph, tmp_path):
     text = """version: 1
 sources: {towns: {csv: people.csv}}

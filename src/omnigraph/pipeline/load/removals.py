@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from omnigraph.catalog import EdgeType, TypeKind
+from omnigraph.catalog.defaults import default_value
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
 from omnigraph.commit.snapshot import snapshot_of_staged
@@ -63,11 +64,18 @@ def stage_removals(job: StagingJob, inputs: Sequence[TypeFrame]) -> list[dict[st
         frame = given.deleted if given.deleted is not None else given.present
         if frame is None:
             continue
-        written = frame.mapInArrow(_id_writer(scratch), _WRITTEN).collect()
+        kind, _, name = given.table_key.partition(":")
+        shape = find_row_schema(job.snapshot.schema, TypeKind(kind), name)
+        # Where a row without its key is rejected, it may be meant for any entity.
+        properties = [shape.properties[one] for one in shape.key if one in shape.properties]
+        has_default = any(default_value(property_) is not None for property_ in properties)
+        is_rejected = bool(shape.key) and not has_default and job.rejects is not None
+        writer = _id_writer(scratch, every=is_rejected and given.deleted is None)
+        written = frame.mapInArrow(writer, _WRITTEN).collect()
         unknown = given.unreadable + sum(row["unknown"] for row in written)
         if unknown:
             message = (
-                f"{unknown} rows for {given.table_key.partition(':')[2]} have no readable key, so "
+                f"{unknown} rows for {name} have no readable key, so "
                 "it is unknown which entities are missing; correct them (`delete_missing`)"
             )
             raise InvalidInput(message, code="missing_unknown", type=given.table_key)
@@ -109,14 +117,20 @@ def _scratch(job: StagingJob) -> ScratchFiles:
     return ScratchFiles(job.location, f"{job.folder}/{REMOVED}")
 
 
-def _id_writer(scratch: ScratchFiles) -> Callable[[Iterable[pa.RecordBatch]], Any]:
+def _id_writer(
+    scratch: ScratchFiles, *, every: bool
+) -> Callable[[Iterable[pa.RecordBatch]], Any]:
+    """Return what writes ids and counts faulty rows without one, or `every` row without one."""
+
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         counts: Counter[str] = Counter()
 
         def ids() -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 known = batch["id"].is_valid()
-                if FAULTY in batch.schema.names:
+                if every:
+                    counts["unknown"] += batch["id"].null_count
+                elif FAULTY in batch.schema.names:
                     bad = pc.and_(batch[FAULTY], pc.invert(known))
                     counts["unknown"] += pc.sum(bad).as_py() or 0
                 kept = batch.select(["id"]).filter(known)

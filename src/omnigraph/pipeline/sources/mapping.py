@@ -474,7 +474,8 @@ class RowMapper:
         names = [name for name, _ in members]
         if names == ["id"] and not self._key():
             return frame.select("id", *more)
-        return _with_ids(frame.select(*map(quote_identifier, [*names, *more])), {"id": members})
+        keyed = frame.select(*map(quote_identifier, [*names, *more]))
+        return _with_ids(keyed, {"id": members}, is_lenient=FAULTY not in more)
 
     def _by_key(self, name: str) -> bool:
         given = self._spec.src if name == "from" else self._spec.dst
@@ -548,8 +549,16 @@ def _as_text(column: Column, type_: DataType) -> Column:
     return column.cast("string")
 
 
-def _with_ids(frame: DataFrame, keyed: Mapping[str, list[tuple[str, PropertyType]]]) -> DataFrame:
-    """Return a frame in which values of key properties became the ids made from them."""
+def _with_ids(
+    frame: DataFrame,
+    keyed: Mapping[str, list[tuple[str, PropertyType]]],
+    *,
+    is_lenient: bool = True,
+) -> DataFrame:
+    """Return a frame in which values of key properties became the ids made from them.
+
+    Values that no key can have give a text that names no entity, or null unless it `is_lenient`.
+    """
     parts = {part for members in keyed.values() for part, _ in members}
     plain = [field for field in frame.schema if field.name not in parts]
     schema = StructType([*plain, *(StructField(name, StringType()) for name in keyed)])
@@ -557,28 +566,31 @@ def _with_ids(frame: DataFrame, keyed: Mapping[str, list[tuple[str, PropertyType
 
     def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            ids = [_ids(batch, members) for members in keyed.values()]
+            ids = [_ids(batch, members, is_lenient=is_lenient) for members in keyed.values()]
             arrays = [*(batch.column(name) for name in kept), *ids]
             yield pa.RecordBatch.from_arrays(arrays, names=[*kept, *keyed])
 
     return frame.mapInArrow(make, schema)
 
 
-def _ids(batch: pa.RecordBatch, members: list[tuple[str, PropertyType]]) -> pa.Array:
+def _ids(
+    batch: pa.RecordBatch, members: list[tuple[str, PropertyType]], *, is_lenient: bool
+) -> pa.Array:
     columns = [batch.column(name).to_pylist() for name, _ in members]
     types = [type_ for _, type_ in members]
     rows = zip(*columns, strict=True)
-    return pa.array([_one_id(list(zip(row, types, strict=True))) for row in rows], pa.string())
+    ids = [_one_id(list(zip(row, types, strict=True)), is_lenient=is_lenient) for row in rows]
+    return pa.array(ids, pa.string())
 
 
-def _one_id(members: list[tuple[Any, PropertyType]]) -> str | None:
-    """Return an id; of values that no key can have a text that names no entity."""
+def _one_id(members: list[tuple[Any, PropertyType]], *, is_lenient: bool) -> str | None:
+    """Return an id; of values that no key can have a text that names no entity, or null."""
     if any(value is None for value, _ in members):
         return None
     try:
         return entity_id([(_value(value, type_), type_) for value, type_ in members])
     except ValueError:
-        return ", ".join(str(value) for value, _ in members)
+        return ", ".join(str(value) for value, _ in members) if is_lenient else None
 
 
 def _value(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
