@@ -205,6 +205,26 @@ def test_rejected_rows_of_a_full_snapshot_delete_nothing(graph, tmp_path):
     assert read_state(graph) == before
 
 
+def test_texts_of_the_same_key_are_one_entity(quick, tmp_path):
+    schema = "node Slot { code: U64  open: Bool  at: DateTime  n: I32?  @key(code, open, at) }"
+    graph = og.init(tmp_path / "g", schema)
+    text = """version: 1
+sources: {slots: {csv: people.csv}}
+nodes: {Slot: {source: slots, operation: op}}
+"""
+    people = """code,open,at,n,op
+1,true,2026-01-01T00:00:00Z,1,c
+18446744073709551615,true,2026-01-01T00:00:00Z,2,c
+01,TRUE,2026-01-01T01:00:00+01:00,,d
++018446744073709551615,True,2025-12-31T23:00:00-01:00,3,u
+2,false,2026-01-01T00:00:00Z,4,c
+"""
+    report = graph.pipeline.run(write(tmp_path, people, text=text))
+    assert (report.given, report.accepted) == (3, 3)
+    slots = read_state(graph)["Slot"].values()
+    assert sorted(slot["n"] for slot in slots) == [3, 4]
+
+
 def test_rows_without_a_key_do_not_delete_what_they_may_be_meant_for(quick, tmp_path):
     graph = og.init(tmp_path / "g", "node Port { code: I64 @key  name: String? }")
     graph.load({"Port": [{"code": 1}, {"code": 2}]})

@@ -339,7 +339,7 @@ class RowMapper:
         rule = self._rule
         if rule is None:
             return
-        by = list(rule.by) or self._alike(wanted)
+        key = self._key_parts(wanted)
         accepted = [self._accepts(text) for text in rule.by]
         if rule.keep.expression is not None:
             accepted.append(self._accepts(rule.keep.expression))
@@ -350,12 +350,12 @@ class RowMapper:
             )
             hint = "choose the row by a value: `keep: max(updated_at)`"
             self._report_error(Code.PIPELINE_CONTRADICTION, message, rule.span, hint)
-        if not by:
+        if not (rule.by or key):
             message = f"`dedupe` of {self._spec.kind} `{self._spec.name}` needs `by`: it has no key"
             self._report_error(Code.PIPELINE_FIELD_MISSING, message, rule.span)
         if self._found_errors:
             return
-        alike = [self._sound(text) for text in by]
+        alike = [self._sound(text) for text in rule.by] or [self._key_value(*part) for part in key]
         window = Window.partitionBy(F.col(quote_identifier(FAULT_COLUMN)).isNull(), *alike).orderBy(
             *self._order()
         )
@@ -365,13 +365,31 @@ class RowMapper:
             is_kept |= reduce(or_, (value.isNull() for value in alike))
         self._frame = numbered.where(is_kept).drop("@best")
 
-    def _alike(
+    def _key_parts(
         self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]
-    ) -> list[LocatedText]:
+    ) -> list[tuple[LocatedText, PropertyType]]:
+        """Return what identifies an entity: the members of the key, the id, or both ends."""
         key = [_END_WORDS.get(name, name) for name in self._key()]
         key = key or [name for name in ("id",) if name in wanted]
         names = key or [name for name in ("from", "to") if name in wanted]
-        return [text for name in names for text, _ in wanted.get(name, ())]
+        return [part for name in names for part in wanted.get(name, ())]
+
+    def _key_value(self, text: LocatedText, type_: PropertyType) -> Column:
+        """Return the value of a key; texts of the same value are equal."""
+        value = self._sound(text)
+        if not isinstance(self._type_of(text), StringType):
+            return value
+        if type_.spec.integer:
+            is_number = value.rlike("^[+-]?[0-9]{1,38}$")
+            same = F.when(is_number, value.try_cast("decimal(38,0)")).cast("string")
+        elif type_.scalar is Scalar.BOOL:
+            same = F.lower(value)
+        elif type_.scalar is Scalar.DATE_TIME:
+            has_zone = value.rlike("(Z|[+-][0-9]{2}:?[0-9]{2})$")
+            same = F.unix_micros(F.when(has_zone, value.try_cast("timestamp"))).cast("string")
+        else:
+            return value
+        return F.coalesce(same, value)
 
     def _order(self) -> list[Column]:
         assert self._rule is not None, "only then is there an order"
