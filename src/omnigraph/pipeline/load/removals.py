@@ -117,9 +117,7 @@ def _scratch(job: StagingJob) -> ScratchFiles:
     return ScratchFiles(job.location, f"{job.folder}/{REMOVED}")
 
 
-def _id_writer(
-    scratch: ScratchFiles, *, every: bool
-) -> Callable[[Iterable[pa.RecordBatch]], Any]:
+def _id_writer(scratch: ScratchFiles, *, every: bool) -> Callable[[Iterable[pa.RecordBatch]], Any]:
     """Return what writes ids and counts faulty rows without one, or `every` row without one."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

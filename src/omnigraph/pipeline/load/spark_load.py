@@ -279,7 +279,7 @@ class SparkLoad:
         attempt = CommitBuilder(self.spark, self.manifest, job, staged)
         with ExitStack() as stack:
             with self._timed("validate"):
-                rows = attempt.validated(self.options.max_rejects)
+                rows = attempt.validated(self.options.max_rejects, self.options.unreadable)
                 examination = stack.enter_context(rows)
             self.manifest.datasets.observe("pipeline: validated")
             fillings = attempt.fillings()
