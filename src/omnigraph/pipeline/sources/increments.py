@@ -89,11 +89,7 @@ class Increments:
             what = f"earlier runs used `{before.cursor or 'files: new'}`"
         else:
             return before
-        message = (
-            f"source `{spec.name}` is incremental, and {what}: load the same types, or read all "
-            "rows again with --full-refresh"
-        )
-        raise InvalidInput(message, code="watermark_mismatch", source=spec.name.value)
+        raise _mismatch(spec, f"{what}: load the same types, or")
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -114,15 +110,23 @@ class Increments:
             cursor = F.when(~F.isnan(cursor), cursor)
         is_new = F.lit(True)
         if before is not None and before.value is not None:
-            is_new = cursor > _literal(before.value, kind)
+            type_ = before.type or kind.simpleString()
+            if _family(type_) == _family(kind.simpleString()):
+                is_new = cursor > _literal(before.value, type_)
+            elif not frame.where(cursor.isNotNull()).isEmpty():
+                what = f"the cursor of earlier runs was {type_}, not {kind.simpleString()}"
+                raise _mismatch(spec, f"{what}: cast it, or")
         frame = frame.where(is_new | cursor.isNull())
         row = frame.agg(_text(F.max(cursor), kind), F.count(F.lit(1))).collect()[0]
         newest, count = _readable(row[0], kind), int(row[1])
         if newest is not None:
-            frame = frame.where((cursor <= _literal(newest, kind)) | cursor.isNull())
+            frame = frame.where((cursor <= _literal(newest, kind.simpleString())) | cursor.isNull())
+            made = {"type": kind.simpleString(), "value": newest}
         elif before is not None:
-            newest = before.value
-        self.made[spec.name.value] |= {"type": kind.simpleString(), "value": newest}
+            made = {"type": before.type, "value": before.value}
+        else:
+            made = {"type": kind.simpleString(), "value": None}
+        self.made[spec.name.value] |= made
         return frame, count
 
     # --- files ---------------------------------------------------------------------------------
@@ -151,6 +155,14 @@ class Increments:
         return hashlib.blake2b(text.encode(), digest_size=FILE_DIGEST_BYTES).digest()
 
 
+def _mismatch(spec: SourceSpec, what: str) -> InvalidInput:
+    """Return the error of a watermark that cannot be continued."""
+    message = (
+        f"source `{spec.name}` is incremental, and {what} read all rows again with --full-refresh"
+    )
+    return InvalidInput(message, code="watermark_mismatch", source=spec.name.value)
+
+
 def _types_made_from(pipeline: Pipeline, spec: SourceSpec) -> list[str]:
     """Return the types whose rows come from a source, also by way of queries."""
     names, size = {spec.name.value}, 0
@@ -174,8 +186,16 @@ def _readable(text: str | None, kind: DataType) -> str | None:
     return (_EPOCH + timedelta(microseconds=int(text))).isoformat(timespec="microseconds")
 
 
-def _literal(text: str, kind: DataType) -> Column:
-    if isinstance(kind, TimestampType):
+def _literal(text: str, type_: str) -> Column:
+    """Return the value of a text that `_readable` made of a value of a Spark type."""
+    if type_ == "timestamp":
         micros = (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
         return F.timestamp_micros(F.lit(micros))
-    return F.lit(text).cast(kind)
+    return F.lit(text).cast(type_)
+
+
+def _family(type_: str) -> str:
+    """Return the kind of a Spark type: values of one kind can be compared."""
+    if type_.startswith(("string", "char", "varchar")):
+        return "text"
+    return "time" if type_ in ("date", "timestamp", "timestamp_ntz") else "number"
