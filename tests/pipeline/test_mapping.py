@@ -144,6 +144,30 @@ nodes: {{Ship: {{source: s, where: name <> 'no', dedupe: {{{}}}}}}}
         assert {name for (name,) in rows(found, 0, "name")} == kept, rule
 
 
+def test_times_become_text_of_the_same_moment_in_any_zone_of_the_session(ready, tmp_path, spark):
+    # In New York, there is no 02:30 on the first day, and 01:30 occurs twice on the last.
+    moments = ["2026-03-08T02:30:00Z", "2026-11-01T05:30:00.123456Z", "2026-11-01T06:30:00Z"]
+    lines = [f"{number},a,{moment}" for number, moment in enumerate(moments)]
+    (tmp_path / "s.csv").write_text("\n".join(["imo,name,seen", *lines, "9,a,"]) + "\n")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        for expression in ("cast(seen as timestamp)", "cast(substr(seen, 1, 26) as timestamp_ntz)"):
+            found = ready(f"""
+sources: {{s: {{csv: s.csv}}}}
+nodes: {{Ship: {{source: s, properties: {{imo: imo, name: name, seen: "{expression}"}}}}}}
+""")
+            texts = [seen for _, seen in rows(found, 0, "imo", "seen")]
+            assert texts == [
+                "2026-03-08T02:30:00.000000Z",
+                "2026-11-01T05:30:00.123456Z",
+                "2026-11-01T06:30:00.000000Z",
+                None,
+            ]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 def test_files_have_the_order_of_their_paths_and_names(ready, tmp_path, kind):
     names = [f"parts/{n}/p {m}.x" for n in ("a", "a-b", "b") for m in range(3)]

@@ -79,7 +79,6 @@ _OPERATIONS = {
     **dict.fromkeys(("insert", "i", "create", "c", "read", "r", "update", "u"), _UPSERT),
 }
 _FAULT = quote_identifier(FAULT_COLUMN)
-_UTC = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -558,13 +557,21 @@ def _as_text(column: Column, type_: DataType) -> Column:
     if isinstance(type_, ArrayType | StructType | MapType):
         return F.to_json(column)
     if isinstance(type_, TimestampType):
-        moment = F.to_utc_timestamp(column, F.current_timezone())
-        return F.date_format(moment, _UTC)
+        since = F.unix_micros(column) * F.expr("INTERVAL '0.000001' SECOND")
+        return _utc_text(F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'") + since)
     if isinstance(type_, TimestampNTZType):
-        return F.date_format(column, _UTC)
+        return _utc_text(column)
     if isinstance(type_, BinaryType):
         return F.concat(F.lit("base64:"), F.base64(column))
     return column.cast("string")
+
+
+def _utc_text(moment: Column) -> Column:
+    """Return a time without a zone as text in UTC; no zone of the session skips or repeats it."""
+    text = F.regexp_replace(moment.cast("string"), " ", "T")
+    return F.concat(
+        F.rpad(F.concat(text, F.when(~text.contains("."), ".").otherwise("")), 26, "0"), F.lit("Z")
+    )
 
 
 def _with_ids(
