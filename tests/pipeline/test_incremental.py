@@ -10,6 +10,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import Contention, InvalidInput, OmniError
 from omnigraph.pipeline.config.spec import PipelineError
+from omnigraph.pipeline.load import spark_load
 from omnigraph.pipeline.load.check_gate import CheckGate
 from tests.support.spark_kills import killed
 
@@ -127,6 +128,31 @@ def test_two_runs_at_once_do_not_read_the_same_rows(graph, tmp_path, monkeypatch
     assert ages(graph) == {"ada": 1, "bo": 2}
 
 
+def test_a_run_without_new_rows_does_not_hide_how_far_another_one_got(
+    graph, tmp_path, monkeypatch
+):
+    path = tmp_path / "p.yaml"
+    path.write_text(CURSOR)
+    people(tmp_path, ADA)
+    graph.pipeline.run(path)
+    other, publish, runs = og.open(graph.uri), spark_load.publish_with_retry, []
+
+    def racing(*given):
+        if not runs:
+            runs.append("begun")
+            people(tmp_path, ADA)  # as a replica that lags behind has them
+            runs.append(other.pipeline.run(path, force=True).given)
+        return publish(*given)
+
+    people(tmp_path, ADA, BO)
+    monkeypatch.setattr(spark_load, "publish_with_retry", racing)
+    assert graph.pipeline.run(path, force=True).given == 1
+    assert runs == ["begun", 0]
+    people(tmp_path, ADA, BO, CY)
+    assert graph.pipeline.run(path).given == 1
+    assert ages(graph) == {"ada": 1, "bo": 2, "cy": 3}
+
+
 def test_other_types_and_cursors_are_refused(graph, tmp_path):
     path = tmp_path / "p.yaml"
     path.write_text(CURSOR)
@@ -146,6 +172,43 @@ def test_other_types_and_cursors_are_refused(graph, tmp_path):
     with pytest.raises(InvalidInput, match="earlier runs also loaded edge:Knows") as refused:
         graph.pipeline.run(path, select=["Person"], force=True)
     assert refused.value.code == "watermark_mismatch"
+
+
+def test_a_cursor_whose_type_changed_is_compared_or_refused(graph, tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        CURSOR.replace("csv: people.csv", "json: people.jsonl")
+        .replace('"cast(at as timestamp)"', "at")
+        .replace("append", "merge")
+    )
+
+    def run(*at):
+        lines = (f'{{"name": "n{number}", "age": 1, "at": {it}}}' for number, it in enumerate(at))
+        (tmp_path / "people.jsonl").write_text("\n".join(lines) + "\n")
+        return graph.pipeline.run(path).given
+
+    assert run("1.5", "10.0") == 2
+    assert run("9", "10", "11") == 1
+    assert run("11", "11.5") == 1
+    assert run("null") == 1
+    with pytest.raises(InvalidInput, match="the cursor of earlier runs was double, not string"):
+        run("11", '"12"')
+    assert run("11.5", "12") == 1
+    path.write_text(path.read_text().replace("cursor: at", "cursor: date(at)"))
+    with pytest.raises(InvalidInput, match="earlier runs used `at`"):
+        graph.pipeline.run(path)
+
+    path.write_text(CURSOR.replace("csv: people.csv", "parquet: p").replace("nightly", "times"))
+    path.write_text(path.read_text().replace('"cast(at as timestamp)"', "at"))
+    days = pa.array([20454, 20455], pa.int32())  # 2026-01-01 and the next day
+    (tmp_path / "p").mkdir()
+    table = pa.table({"name": ["a", "b"], "age": [1, 2], "at": days.cast(pa.date32())})
+    pq.write_table(table, tmp_path / "p/x.parquet")
+    assert graph.pipeline.run(path).given == 2
+    moments = pa.array([20455 * 86_400, 20455 * 86_400 + 1]).cast(pa.timestamp("s", "UTC"))
+    table = pa.table({"name": ["b", "c"], "age": [2, 3], "at": moments})
+    pq.write_table(table, tmp_path / "p/x.parquet")
+    assert graph.pipeline.run(path).given == 1
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "json"])

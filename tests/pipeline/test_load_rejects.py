@@ -99,25 +99,40 @@ def test_too_many_rejects_make_a_load_fail(spark, graph):
 
 
 @pytest.mark.parametrize(
-    ("rejected", "limit", "is_refused"),
+    ("rejected", "limit", "unreadable", "is_refused"),
     [
-        (0, 0, False),
-        (1, 0, True),
-        (5, 5, False),
-        (6, 5, True),
-        (5, 0.5, False),
-        (6, 0.5, True),
-        (9, None, False),
-        (10, None, True),
+        (0, 0, 0, False),
+        (1, 0, 0, True),
+        (5, 5, 0, False),
+        (6, 5, 0, True),
+        (5, 0.5, 0, False),
+        (6, 0.5, 0, True),
+        (9, None, 0, False),
+        (10, None, 0, True),
+        (2, 5, 3, False),
+        (3, 5, 3, True),
+        (3, 0.5, 4, False),
+        (4, 0.5, 4, True),
+        (9, None, 5, False),
+        (10, None, 5, True),
     ],
 )
-def test_a_limit_is_a_number_of_rows_or_a_share_of_ten(rejected, limit, is_refused):
+def test_a_limit_is_a_number_of_rows_or_a_share_of_ten(rejected, limit, unreadable, is_refused):
     refused = False
     try:
-        check_rejects({"node:Person": Counter(range=rejected)}, rejected, 10, limit, "there")
+        check_rejects(
+            {"node:Person": Counter(range=rejected)}, rejected, 10, limit, "there", unreadable
+        )
     except TooManyRejects:
         refused = True
     assert refused is is_refused
+
+
+def test_a_share_is_not_reached_a_little_early():
+    for percent in range(1, 100):
+        check_rejects({}, percent, 100, percent / 100, "there")
+        with pytest.raises(TooManyRejects):
+            check_rejects({}, percent + 1, 100, percent / 100, "there")
 
 
 def test_a_load_without_one_good_row_fails(spark, graph):

@@ -12,7 +12,7 @@ from omnigraph.pipeline.config.resolve import check_types
 from omnigraph.pipeline.config.spec import PipelineError, read_pipeline
 from omnigraph.pipeline.load.model import FILE, ROW
 from omnigraph.pipeline.runs.planning import plan_pipeline
-from omnigraph.pipeline.sources import analysis
+from omnigraph.pipeline.sources import analysis, extract
 from omnigraph.pipeline.sources.guards import FAULT_COLUMN
 from omnigraph.pipeline.sources.prepare import prepare_pipeline, run_key, split_signature
 
@@ -142,6 +142,73 @@ nodes: {{Ship: {{source: s, where: name <> 'no', dedupe: {{{}}}}}}}
     ):
         found = ready(text.format(rule))
         assert {name for (name,) in rows(found, 0, "name")} == kept, rule
+
+
+def test_members_that_are_not_of_their_declared_type_make_a_row_unreadable(ready, tmp_path):
+    lines = {
+        1: '"pos": {"x": 1, "y": "a"}, "m": {"k": 1}, "l": [1, null]',
+        2: '"pos": {"x": "abc", "y": "b"}',
+        3: '"pos": {"x": 99999999999}',
+        4: '"pos": {"z": 1}, "l": []',
+        5: '"m": {"k": "v"}',
+        6: '"l": [1, "v"]',
+        7: '"pos": "text"',
+        8: '"pos": null',
+    }
+    text = "".join(f'{{"imo": {imo}, {rest}}}\n' for imo, rest in lines.items())
+    (tmp_path / "s.jsonl").write_text(text)
+    columns = "imo bigint, pos struct<x:int,y:string>, m map<string,int>, l array<int>"
+    found = ready(f"""
+sources: {{s: {{json: s.jsonl, columns: "{columns}"}}}}
+nodes: {{Ship: {{source: s, properties: {{imo: imo, name: "coalesce(pos.y, 'none')"}}}}}}
+""")
+    assert found.broken == 5
+    assert rows(found, 0, "imo", "name") == [(1, "a"), (4, "none"), (8, "none")]
+
+
+def test_times_become_text_of_the_same_moment_in_any_zone_of_the_session(ready, tmp_path, spark):
+    # In New York, there is no 02:30 on the first day, and 01:30 occurs twice on the last.
+    moments = ["2026-03-08T02:30:00Z", "2026-11-01T05:30:00.123456Z", "2026-11-01T06:30:00Z"]
+    lines = [f"{number},a,{moment}" for number, moment in enumerate(moments)]
+    (tmp_path / "s.csv").write_text("\n".join(["imo,name,seen", *lines, "9,a,"]) + "\n")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        for expression in ("cast(seen as timestamp)", "cast(substr(seen, 1, 26) as timestamp_ntz)"):
+            found = ready(f"""
+sources: {{s: {{csv: s.csv}}}}
+nodes: {{Ship: {{source: s, properties: {{imo: imo, name: name, seen: "{expression}"}}}}}}
+""")
+            texts = [seen for _, seen in rows(found, 0, "imo", "seen")]
+            assert texts == [
+                "2026-03-08T02:30:00.000000Z",
+                "2026-11-01T05:30:00.123456Z",
+                "2026-11-01T06:30:00.000000Z",
+                None,
+            ]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_files_have_the_order_of_their_paths_and_names(ready, tmp_path, kind):
+    names = [f"parts/{n}/p {m}.x" for n in ("a", "a-b", "b") for m in range(3)]
+    for number, name in enumerate(["z.x", *names, "b.x", "a.x"]):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "csv":
+            path.write_text(f"imo,name\n1,{number}\n")
+        elif kind == "json":
+            path.write_text(f'{{"imo": 1, "name": "{number}"}}\n')
+        else:
+            pq.write_table(pa.table({"imo": [1], "name": [str(number)]}), path)
+    found = ready(f"""
+sources: {{s: {{{kind}: [z.x, './parts/*', b.x, a.x]}}}}
+nodes: {{Ship: {{source: s, dedupe: {{keep: last}}}}}}
+""")
+    files = [name.removeprefix(f"{tmp_path}/") for name, _ in found.sources.files]
+    assert files == ["z.x", *names, "b.x", "a.x"]
+    assert rows(found, 0, "name") == [("11",)]
 
 
 def test_queries_read_other_sources_and_leave_no_views(ready, tmp_path, spark):
@@ -397,6 +464,24 @@ def test_the_key_of_a_run_follows_its_files(ready, tmp_path):
     assert first == second
     (tmp_path / "s.csv").write_text("imo,name\n1,abc\n")
     assert run_key(ready(text)) != first
+
+
+def test_the_key_of_a_run_is_that_of_files_before_they_are_read(ready, tmp_path, monkeypatch):
+    survey = extract.survey_files
+
+    def growing(*given):
+        found = survey(*given)
+        with (tmp_path / "s.jsonl").open("a") as file:
+            file.write('{"imo": 2, "name": "b"}\n')
+        return found
+
+    text = "sources: {s: {json: s.jsonl}}\nnodes: {Ship: {source: s}}\n"
+    (tmp_path / "s.jsonl").write_text('{"imo": 1, "name": "a"}\n')
+    before = run_key(ready(text))
+    with monkeypatch.context() as patched:
+        patched.setattr(extract, "survey_files", growing)
+        during = run_key(ready(text))
+    assert during == before != run_key(ready(text))
 
 
 def test_a_split_setting_that_is_set_to_its_default_splits_alike(ready, tmp_path, spark):

@@ -279,13 +279,15 @@ def test_a_conflict_keeps_the_branch_and_is_reported(people, tmp_path):
     assert people.entity_at("Person", "Ada", at="load")["age"] == 3
 
 
-def test_too_many_rejects_refuse_everything(people, tmp_path):
+@pytest.mark.parametrize("limit", ["1", "35%"])
+def test_too_many_rejects_refuse_everything(people, tmp_path, limit):
     (tmp_path / "people.csv").write_text("name,age\nAda,36\nBob,400\nCy\n")
-    text = PEOPLE + "on_violation: reject\nmax_rejects: 1\nrejects: ./aside\n"
+    text = PEOPLE + f"on_violation: reject\nmax_rejects: {limit}\nrejects: ./aside\n"
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(OmniError) as refused:
         people.pipeline.run(tmp_path / "p.yaml")
     assert refused.value.code == "too_many_rejects"
+    assert "2 of 5 rows were rejected" in str(refused.value)
     assert entities(people, "Person") == []
     found = [
         json.loads(line)

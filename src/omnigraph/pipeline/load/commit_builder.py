@@ -73,8 +73,12 @@ class CommitBuilder(StagedVersions):
     # --- validation ----------------------------------------------------------------------------
 
     @contextmanager
-    def validated(self, max_rejects: float | None) -> Iterator[StagedValidation]:
+    def validated(
+        self, max_rejects: float | None, unreadable: int = 0
+    ) -> Iterator[StagedValidation]:
         """Reject invalid rows, and yield the validation of the remaining ones.
+
+        `unreadable` rows of the input count as rejected.
 
         Raises:
             ValidationFailed: violations that rejecting rows does not resolve.
@@ -90,7 +94,7 @@ class CommitBuilder(StagedVersions):
                         self._take(key, remove_rows(frame, self._targets[key].new))
                     continue
                 if self._settled(examination):
-                    self._check_rejects(max_rejects)
+                    self._check_rejects(max_rejects, unreadable)
                     self.consulted = examination.consulted - set(self._targets)
                     yield examination
                     return
@@ -144,11 +148,11 @@ class CommitBuilder(StagedVersions):
             findings.check()
         return total
 
-    def _check_rejects(self, limit: float | None) -> None:
+    def _check_rejects(self, limit: float | None, unreadable: int) -> None:
         rejected = sum(counts.total() for counts in self.rejected.values())
         given = sum(staged.given for staged in self.staged.types.values())
         given += self.rejected.get("unknown", Counter()).total()
-        check_rejects(self.rejected, rejected, given, limit, self.job.rejects)
+        check_rejects(self.rejected, rejected, given, limit, self.job.rejects, unreadable)
 
     # --- vectors -------------------------------------------------------------------------------
 
@@ -270,8 +274,18 @@ def check_rejects(
     given: int,
     limit: float | None,
     folder: str | None,
+    unreadable: int = 0,
 ) -> None:
-    """Raise TooManyRejects when more rows were rejected than may be, or all of them."""
-    allowed = given if limit is None else limit * given if 0 < limit < 1 else limit
-    if number > allowed or 0 < number == given:
-        raise TooManyRejects(rejected, number, given, folder)
+    """Raise TooManyRejects when more rows were rejected than may be, or all of them.
+
+    Rows that were `unreadable` are none of those given, but the limit is for both.
+    """
+    total, rows = number + unreadable, given + unreadable
+    allowed = rows if limit is None else share_of(limit, rows) if 0 < limit < 1 else limit
+    if number and (total > allowed or number == given):
+        raise TooManyRejects(rejected, total, rows, folder)
+
+
+def share_of(share: float, rows: int) -> float:
+    """Return how many rows a share is: 29 % of 100 are 29, not a little less."""
+    return round(share * rows, 6)

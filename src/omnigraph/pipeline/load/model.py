@@ -68,6 +68,8 @@ class SparkLoadOptions:
     partial: bool = False
     on_violation: OnViolation = OnViolation.FAIL
     max_rejects: float | None = None
+    unreadable: int = 0
+    """Rows of the input that could not be read, which `max_rejects` counts, too."""
     rejects: str | None = None
     from_: str | None = None
     files: tuple[tuple[str, str], ...] = ()

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from omnigraph.catalog import EdgeType, TypeKind
+from omnigraph.catalog.defaults import default_value
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
 from omnigraph.commit.snapshot import snapshot_of_staged
@@ -63,11 +64,18 @@ def stage_removals(job: StagingJob, inputs: Sequence[TypeFrame]) -> list[dict[st
         frame = given.deleted if given.deleted is not None else given.present
         if frame is None:
             continue
-        written = frame.mapInArrow(_id_writer(scratch), _WRITTEN).collect()
+        kind, _, name = given.table_key.partition(":")
+        shape = find_row_schema(job.snapshot.schema, TypeKind(kind), name)
+        # Where a row without its key is rejected, it may be meant for any entity.
+        properties = [shape.properties[one] for one in shape.key if one in shape.properties]
+        has_default = any(default_value(property_) is not None for property_ in properties)
+        is_rejected = bool(shape.key) and not has_default and job.rejects is not None
+        writer = _id_writer(scratch, every=is_rejected and given.deleted is None)
+        written = frame.mapInArrow(writer, _WRITTEN).collect()
         unknown = given.unreadable + sum(row["unknown"] for row in written)
         if unknown:
             message = (
-                f"{unknown} rows for {given.table_key.partition(':')[2]} have no readable key, so "
+                f"{unknown} rows for {name} have no readable key, so "
                 "it is unknown which entities are missing; correct them (`delete_missing`)"
             )
             raise InvalidInput(message, code="missing_unknown", type=given.table_key)
@@ -109,14 +117,18 @@ def _scratch(job: StagingJob) -> ScratchFiles:
     return ScratchFiles(job.location, f"{job.folder}/{REMOVED}")
 
 
-def _id_writer(scratch: ScratchFiles) -> Callable[[Iterable[pa.RecordBatch]], Any]:
+def _id_writer(scratch: ScratchFiles, *, every: bool) -> Callable[[Iterable[pa.RecordBatch]], Any]:
+    """Return what writes ids and counts faulty rows without one, or `every` row without one."""
+
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         counts: Counter[str] = Counter()
 
         def ids() -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 known = batch["id"].is_valid()
-                if FAULTY in batch.schema.names:
+                if every:
+                    counts["unknown"] += batch["id"].null_count
+                elif FAULTY in batch.schema.names:
                     bad = pc.and_(batch[FAULTY], pc.invert(known))
                     counts["unknown"] += pc.sum(bad).as_py() or 0
                 kept = batch.select(["id"]).filter(known)
@@ -149,16 +161,18 @@ class RemovedEntities:
     counts: Mapping[str, int] = field(default_factory=dict)
     given: Mapping[str, int] = field(default_factory=dict)
     reads: frozenset[str] = frozenset()
-    """Types that must not change meanwhile: those of which entities are deleted, also if none was
-    found, and edge types at the nodes that are removed."""
+    """Types that must not change meanwhile: those in which entities to remove were looked for, also
+    where there were none, and edge types that lose nodes of their ends."""
     sources: Mapping[str, DataFrame] = field(default_factory=dict)
     """The nodes that edges were removed from, of types that need a least number of edges."""
 
-    def is_outdated(self, now: Snapshot) -> bool:
-        """Return whether entities have to be looked for again in a newer snapshot."""
+    def is_current(self, snapshot: Snapshot) -> bool:
+        """Return whether the same entities are to be removed from a newer snapshot."""
         if self.datasets:
-            return self.before.commit_id != now.commit_id
-        return any(self.before.entry(k).physical != now.entry(k).physical for k in self.reads)
+            return self.before.commit_id == snapshot.commit_id
+        return all(
+            self.before.entry(key).physical == snapshot.entry(key).physical for key in self.reads
+        )
 
     def published(
         self, manifest: Manifest, datasets: Sequence[StagedDataset]
@@ -203,8 +217,9 @@ def remove_entities(
     removal = _Removal(spark, manifest, snapshot)
     scratch = _scratch(job)
     for one in found:
-        ids = scratch.frame(spark, one["paths"], _ID)
-        removal.mark(one["table_key"], ids, missing=one["missing"])
+        if one["rows"] or one["missing"]:
+            ids = scratch.frame(spark, one["paths"], _ID)
+            removal.mark(one["table_key"], ids, missing=one["missing"])
     given = {one["table_key"]: one["rows"] for one in found if not one["missing"]}
     return replace(removal.run(), given={key: rows for key, rows in given.items() if rows})
 
@@ -216,13 +231,13 @@ class _Removal:
         self._spark, self._manifest, self._snapshot = spark, manifest, snapshot
         self._marked: dict[str, list[DataFrame]] = {}
         self._gone: dict[str, DataFrame] = {}
-        self._named = set[str]()
+        self._searched: set[str] = set()
 
     def mark(self, key: str, ids: DataFrame, *, missing: bool) -> None:
         """Mark the entities with some ids, or all others."""
-        self._named.add(key)
         shape = self._shape(key)
         rows = self._committed(shape)
+        self._searched.add(key)
         if not rows.sizes:
             return
         ends = ("src", "dst") if shape.kind is TypeKind.EDGE else ()
@@ -266,13 +281,13 @@ class _Removal:
             id=self._snapshot.commit_id, operation="remove", datasets=tuple(datasets.values())
         )
         after = snapshot_of_staged(self._snapshot, staged) if datasets else self._snapshot
-        edges = (
+        edges = {
             f"edge:{edge.name}"
             for key in datasets
             if key.startswith("node:")
             for edge in self._snapshot.catalog.incident_edges(key.removeprefix("node:"))
-        )
-        reads = frozenset((*self._named, *edges))
+        }
+        reads = frozenset(self._searched | edges)
         return RemovedEntities(
             self._snapshot, after, datasets, counts, reads=reads, sources=sources
         )

@@ -289,7 +289,7 @@ class SparkLoad:
         attempt = CommitBuilder(self.spark, self.manifest, job, staged)
         with ExitStack() as stack:
             with self._timed("validate"):
-                rows = attempt.validated(self.options.max_rejects)
+                rows = attempt.validated(self.options.max_rejects, self.options.unreadable)
                 examination = stack.enter_context(rows)
             self.manifest.datasets.observe("pipeline: validated")
             fillings = attempt.fillings()
@@ -332,7 +332,7 @@ class SparkLoad:
         self, snapshot: Snapshot, attempt: CommitBuilder, removed: RemovedEntities, work: RunLease
     ) -> StagedCommit | None:
         """Record the commit based on a snapshot; None if it must be validated again."""
-        if removed.is_outdated(snapshot):
+        if not removed.is_current(snapshot):
             return None
         with self._timed("validate"):
             datasets = attempt.rebased_on(removed.snapshot if removed.datasets else snapshot)

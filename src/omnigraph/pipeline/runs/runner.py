@@ -20,6 +20,7 @@ from omnigraph.merge.model import MergeOptions
 from omnigraph.pipeline.config.check_rules import resolve_checks
 from omnigraph.pipeline.config.spec import Pipeline
 from omnigraph.pipeline.load.check_gate import CheckGate
+from omnigraph.pipeline.load.commit_builder import share_of
 from omnigraph.pipeline.load.entry_points import load_frames
 from omnigraph.pipeline.load.model import OnViolation, SparkLoadOptions, SparkLoadResult
 from omnigraph.pipeline.load.rejects import (
@@ -364,7 +365,8 @@ def _load(
         mode=parse_load_mode(pipeline.mode),
         partial=pipeline.partial,
         on_violation=OnViolation(pipeline.on_violation),
-        max_rejects=_max_rejects(ready),
+        max_rejects=_max_rejects(pipeline),
+        unreadable=ready.broken,
         rejects=folder,
         from_=pipeline.base,
         files=tuple(ready.sources.files),
@@ -384,13 +386,13 @@ def _embed(pipeline: Pipeline) -> dict[str, list[str]]:
     return {f"{s.kind}:{s.name.value}": [name.value for name in s.embed] for s in pipeline.types}
 
 
-def _max_rejects(ready: PreparedPipeline) -> float | None:
-    """Return how many rows that break a rule may be rejected, beside those that are unreadable."""
-    limit = ready.pipeline.max_rejects
+def _max_rejects(pipeline: Pipeline) -> float | None:
+    """Return how many rows may be rejected, as a number or a share."""
+    limit = pipeline.max_rejects
     if limit is None:
         return None
     if limit.count is not None:
-        return max(limit.count - ready.broken, 0)
+        return limit.count
     return None if limit.share == 1 else limit.share
 
 
@@ -400,7 +402,7 @@ def _check_share(ready: PreparedPipeline) -> None:
     if limit is None:
         return
     rows = sum(source.rows or 0 for source in ready.opened)
-    most = limit.count if limit.count is not None else (limit.share or 0) * rows
+    most = limit.count if limit.count is not None else share_of(limit.share or 0, rows)
     if broken > most:
         refuse_unreadable(ready)
 

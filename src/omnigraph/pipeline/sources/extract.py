@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
+from os.path import normpath
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote
@@ -39,6 +40,7 @@ from omnigraph.write.inputs.byte_streams import UnreadableInput
 from omnigraph.write.inputs.csv_reader import CsvDialect
 
 _PATH = "@path"
+_GLOB = re.compile(r"[*?\[{]")
 _OPTIONS = {
     "parquet": {"mergeSchema": "true"},
     # Spark's own readers of text must not skip what they cannot read.
@@ -83,6 +85,8 @@ class SourceFrames:
     increments: Increments
     files: list[tuple[str, str]] = field(default_factory=list)
     """The inputs that positions refer to: file names, and whether rows or lines are counted."""
+    states: dict[str, str | None] = field(default_factory=dict)
+    """The size and time of each file before it was read; None for one that is not local."""
     _open: dict[str, SourceFrame | None] = field(default_factory=dict)
     _views: list[str] = field(default_factory=list)
 
@@ -200,7 +204,7 @@ class SourceFrames:
     def _parquet(self, spec: SourceSpec) -> SourceFrame:
         paths = [self.pipeline.address(path.value) for path in spec.paths]
         frame = self._reader(spec, spec.kind, _OPTIONS["parquet"]).load(paths)
-        listed = [_plain(file) for file in frame.inputFiles()]
+        listed = files_in_order([_plain(file) for file in frame.inputFiles()], paths)
         names = self.increments.new_files(spec, paths, _listing(spec), listed)
         if len(names) < len(listed):
             frame = frame.where(_path().isin(names) if names else F.lit(False))
@@ -220,7 +224,7 @@ class SourceFrames:
         paths = [self.pipeline.address(path.value) for path in spec.paths]
         listing = _listing(spec)
         listed = self.spark.read.format("text").options(**listing).load(paths)
-        names = [unquote(_plain(file)) for file in listed.inputFiles()]
+        names = files_in_order([unquote(_plain(file)) for file in listed.inputFiles()], paths)
         names = self.increments.new_files(spec, paths, listing, names)
         declared = None
         if spec.columns is not None:
@@ -253,6 +257,8 @@ class SourceFrames:
         """Register the files of a source; return the number of the first."""
         first = len(self.files)
         self.files += [(unquote(name), "row") for name in names]
+        for name in map(unquote, names):
+            self.states.setdefault(name, file_state(name))
         return first
 
     def _with_partitions(
@@ -286,6 +292,15 @@ class SourceFrames:
         self.pipeline.report.add(Code.PIPELINE_SOURCE_UNREADABLE, message, place.span)
 
 
+def file_state(name: str) -> str | None:
+    """Return the size and time of a local file, None for any other."""
+    try:
+        found = Path(name).stat()
+    except OSError:
+        return None
+    return f"{found.st_size}\0{found.st_mtime_ns}"
+
+
 def readable_rows(source: SourceFrame) -> DataFrame:
     """Return the rows of a source that could be read."""
     if CORRUPT not in source.frame.columns:
@@ -308,14 +323,18 @@ def _cast_declared(frame: DataFrame, schema: StructType) -> DataFrame:
     typed, wrong = [], []
     for one in schema:
         column = F.col(quote_identifier(one.name))
-        made = column
+        made, fails = column, F.lit(False)
         if isinstance(one.dataType, ArrayType | StructType | MapType):
             made = F.from_json(column, one.dataType)
+            # Without this mode, a member that does not fit is null. See guards.py.
+            strict = F.from_json(column, one.dataType, {"mode": "FAILFAST"})
+            fails = F.try_to_binary(F.to_json(strict), F.lit("utf-8")).isNull()
         elif not isinstance(one.dataType, StringType):
             made = column.try_cast(one.dataType)
+            fails = made.isNull()
         typed.append(made.alias(one.name))
         reason = F.lit(f"column `{one.name}`: expected {one.dataType.simpleString()}, got ")
-        wrong.append(F.when(column.isNotNull() & made.isNull(), F.concat(reason, column)))
+        wrong.append(F.when(column.isNotNull() & fails, F.concat(reason, column)))
     reasons = F.coalesce(F.col(quote_identifier(REASON)), *wrong)
     text = F.to_json(F.struct(*(F.col(quote_identifier(name)) for name in schema.names)))
     corrupt = F.when(reasons.isNotNull(), F.coalesce(F.col(quote_identifier(CORRUPT)), text))
@@ -362,3 +381,26 @@ def _path() -> Column:
 
 def _plain(file: str) -> str:
     return re.sub("^file:/+", "/", file)
+
+
+def files_in_order(files: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Return files in the order of their paths, those of a folder or pattern by name.
+
+    Spark lists more than a few files in no order, but the positions of rows depend on it.
+    """
+    wanted = [normpath(_plain(path)) if is_local(_plain(path)) else path for path in paths]
+    exact = {path: number for number, path in reversed(list(enumerate(wanted)))}
+    starts = [
+        (_GLOB.split(path)[0] if _GLOB.search(path) else f"{path.rstrip('/')}/", number)
+        for number, path in enumerate(wanted)
+    ]
+
+    def place(file: str) -> tuple[int, list[str]]:
+        name = unquote(file)
+        number = exact.get(file, exact.get(name))
+        if number is None:
+            found = (number for start, number in starts if name.startswith(start))
+            number = next(found, len(starts))
+        return number, name.split("/")
+
+    return sorted(files, key=place)

@@ -51,10 +51,16 @@ class Increments:
     full_refresh: bool = False
     made: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The watermarks of the sources that were opened."""
+    _unchanged: set[str] = field(default_factory=set)
+    """Sources in which nothing is new."""
 
     def recorded(self) -> dict[str, dict[str, Any]]:
-        """Return the watermarks for the commit of the run."""
-        return {_name(self.pipeline, self.pipeline.sources[n]): m for n, m in self.made.items()}
+        """Return the watermarks for the commit of the run.
+
+        A source in which nothing is new has none: it would hide how far another run got meanwhile.
+        """
+        found = {name: mark for name, mark in self.made.items() if name not in self._unchanged}
+        return {_name(self.pipeline, self.pipeline.sources[n]): m for n, m in found.items()}
 
     def facts(self, name: str) -> dict[str, Any]:
         """Return from where to where an incremental source is read, for reports."""
@@ -89,11 +95,7 @@ class Increments:
             what = f"earlier runs used `{before.cursor or 'files: new'}`"
         else:
             return before
-        message = (
-            f"source `{spec.name}` is incremental, and {what}: load the same types, or read all "
-            "rows again with --full-refresh"
-        )
-        raise InvalidInput(message, code="watermark_mismatch", source=spec.name.value)
+        raise _mismatch(spec, f"{what}: load the same types, or")
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -114,15 +116,24 @@ class Increments:
             cursor = F.when(~F.isnan(cursor), cursor)
         is_new = F.lit(True)
         if before is not None and before.value is not None:
-            is_new = cursor > _literal(before.value, kind)
+            type_ = before.type or kind.simpleString()
+            if _family(type_) == _family(kind.simpleString()):
+                is_new = cursor > _literal(before.value, type_)
+            elif not frame.where(cursor.isNotNull()).isEmpty():
+                what = f"the cursor of earlier runs was {type_}, not {kind.simpleString()}"
+                raise _mismatch(spec, f"{what}: cast it, or")
         frame = frame.where(is_new | cursor.isNull())
         row = frame.agg(_text(F.max(cursor), kind), F.count(F.lit(1))).collect()[0]
         newest, count = _readable(row[0], kind), int(row[1])
         if newest is not None:
-            frame = frame.where((cursor <= _literal(newest, kind)) | cursor.isNull())
+            frame = frame.where((cursor <= _literal(newest, kind.simpleString())) | cursor.isNull())
+            made = {"type": kind.simpleString(), "value": newest}
         elif before is not None:
-            newest = before.value
-        self.made[spec.name.value] |= {"type": kind.simpleString(), "value": newest}
+            made = {"type": before.type, "value": before.value}
+            self._unchanged.add(spec.name.value)
+        else:
+            made = {"type": kind.simpleString(), "value": None}
+        self.made[spec.name.value] |= made
         return frame, count
 
     # --- files ---------------------------------------------------------------------------------
@@ -141,6 +152,8 @@ class Increments:
         found = {name: digests.get(name) or digests[unquote(name)] for name in names}
         new = {name: digest for name, digest in found.items() if digest not in seen}
         self.made[spec.name.value] |= {"files": pack_digests(set(new.values()))}
+        if before is not None and not new:
+            self._unchanged.add(spec.name.value)
         return list(new)
 
     def _digest(self, row: Sequence[Any]) -> bytes:
@@ -149,6 +162,14 @@ class Increments:
         moment = modified.astimezone(UTC).isoformat()
         text = f"{name}\0{length}\0{moment}"
         return hashlib.blake2b(text.encode(), digest_size=FILE_DIGEST_BYTES).digest()
+
+
+def _mismatch(spec: SourceSpec, what: str) -> InvalidInput:
+    """Return the error of a watermark that cannot be continued."""
+    message = (
+        f"source `{spec.name}` is incremental, and {what} read all rows again with --full-refresh"
+    )
+    return InvalidInput(message, code="watermark_mismatch", source=spec.name.value)
 
 
 def _types_made_from(pipeline: Pipeline, spec: SourceSpec) -> list[str]:
@@ -174,8 +195,16 @@ def _readable(text: str | None, kind: DataType) -> str | None:
     return (_EPOCH + timedelta(microseconds=int(text))).isoformat(timespec="microseconds")
 
 
-def _literal(text: str, kind: DataType) -> Column:
-    if isinstance(kind, TimestampType):
+def _literal(text: str, type_: str) -> Column:
+    """Return the value of a text that `_readable` made of a value of a Spark type."""
+    if type_ == "timestamp":
         micros = (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
         return F.timestamp_micros(F.lit(micros))
-    return F.lit(text).cast(kind)
+    return F.lit(text).cast(type_)
+
+
+def _family(type_: str) -> str:
+    """Return the kind of a Spark type: values of one kind can be compared."""
+    if type_.startswith(("string", "char", "varchar")):
+        return "text"
+    return "time" if type_ in ("date", "timestamp", "timestamp_ntz") else "number"

@@ -79,7 +79,6 @@ _OPERATIONS = {
     **dict.fromkeys(("insert", "i", "create", "c", "read", "r", "update", "u"), _UPSERT),
 }
 _FAULT = quote_identifier(FAULT_COLUMN)
-_UTC = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,7 +338,7 @@ class RowMapper:
         rule = self._rule
         if rule is None:
             return
-        by = list(rule.by) or self._alike(wanted)
+        key = self._key_parts(wanted)
         accepted = [self._accepts(text) for text in rule.by]
         if rule.keep.expression is not None:
             accepted.append(self._accepts(rule.keep.expression))
@@ -350,12 +349,12 @@ class RowMapper:
             )
             hint = "choose the row by a value: `keep: max(updated_at)`"
             self._report_error(Code.PIPELINE_CONTRADICTION, message, rule.span, hint)
-        if not by:
+        if not (rule.by or key):
             message = f"`dedupe` of {self._spec.kind} `{self._spec.name}` needs `by`: it has no key"
             self._report_error(Code.PIPELINE_FIELD_MISSING, message, rule.span)
         if self._found_errors:
             return
-        alike = [self._sound(text) for text in by]
+        alike = [self._sound(text) for text in rule.by] or [self._key_value(*part) for part in key]
         window = Window.partitionBy(F.col(quote_identifier(FAULT_COLUMN)).isNull(), *alike).orderBy(
             *self._order()
         )
@@ -365,13 +364,31 @@ class RowMapper:
             is_kept |= reduce(or_, (value.isNull() for value in alike))
         self._frame = numbered.where(is_kept).drop("@best")
 
-    def _alike(
+    def _key_parts(
         self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]
-    ) -> list[LocatedText]:
+    ) -> list[tuple[LocatedText, PropertyType]]:
+        """Return what identifies an entity: the members of the key, the id, or both ends."""
         key = [_END_WORDS.get(name, name) for name in self._key()]
         key = key or [name for name in ("id",) if name in wanted]
         names = key or [name for name in ("from", "to") if name in wanted]
-        return [text for name in names for text, _ in wanted.get(name, ())]
+        return [part for name in names for part in wanted.get(name, ())]
+
+    def _key_value(self, text: LocatedText, type_: PropertyType) -> Column:
+        """Return the value of a key; texts of the same value are equal."""
+        value = self._sound(text)
+        if not isinstance(self._type_of(text), StringType):
+            return value
+        if type_.spec.integer:
+            is_number = value.rlike("^[+-]?[0-9]{1,38}$")
+            same = F.when(is_number, value.try_cast("decimal(38,0)")).cast("string")
+        elif type_.scalar is Scalar.BOOL:
+            same = F.lower(value)
+        elif type_.scalar is Scalar.DATE_TIME:
+            has_zone = value.rlike("(Z|[+-][0-9]{2}:?[0-9]{2})$")
+            same = F.unix_micros(F.when(has_zone, value.try_cast("timestamp"))).cast("string")
+        else:
+            return value
+        return F.coalesce(same, value)
 
     def _order(self) -> list[Column]:
         assert self._rule is not None, "only then is there an order"
@@ -474,7 +491,8 @@ class RowMapper:
         names = [name for name, _ in members]
         if names == ["id"] and not self._key():
             return frame.select("id", *more)
-        return _with_ids(frame.select(*map(quote_identifier, [*names, *more])), {"id": members})
+        keyed = frame.select(*map(quote_identifier, [*names, *more]))
+        return _with_ids(keyed, {"id": members}, is_lenient=FAULTY not in more)
 
     def _by_key(self, name: str) -> bool:
         given = self._spec.src if name == "from" else self._spec.dst
@@ -539,17 +557,33 @@ def _as_text(column: Column, type_: DataType) -> Column:
     if isinstance(type_, ArrayType | StructType | MapType):
         return F.to_json(column)
     if isinstance(type_, TimestampType):
-        moment = F.to_utc_timestamp(column, F.current_timezone())
-        return F.date_format(moment, _UTC)
+        since = F.unix_micros(column) * F.expr("INTERVAL '0.000001' SECOND")
+        return _utc_text(F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'") + since)
     if isinstance(type_, TimestampNTZType):
-        return F.date_format(column, _UTC)
+        return _utc_text(column)
     if isinstance(type_, BinaryType):
         return F.concat(F.lit("base64:"), F.base64(column))
     return column.cast("string")
 
 
-def _with_ids(frame: DataFrame, keyed: Mapping[str, list[tuple[str, PropertyType]]]) -> DataFrame:
-    """Return a frame in which values of key properties became the ids made from them."""
+def _utc_text(moment: Column) -> Column:
+    """Return a time without a zone as text in UTC; no zone of the session skips or repeats it."""
+    text = F.regexp_replace(moment.cast("string"), " ", "T")
+    return F.concat(
+        F.rpad(F.concat(text, F.when(~text.contains("."), ".").otherwise("")), 26, "0"), F.lit("Z")
+    )
+
+
+def _with_ids(
+    frame: DataFrame,
+    keyed: Mapping[str, list[tuple[str, PropertyType]]],
+    *,
+    is_lenient: bool = True,
+) -> DataFrame:
+    """Return a frame in which values of key properties became the ids made from them.
+
+    Values that no key can have give a text that names no entity, or null unless it `is_lenient`.
+    """
     parts = {part for members in keyed.values() for part, _ in members}
     plain = [field for field in frame.schema if field.name not in parts]
     schema = StructType([*plain, *(StructField(name, StringType()) for name in keyed)])
@@ -557,28 +591,31 @@ def _with_ids(frame: DataFrame, keyed: Mapping[str, list[tuple[str, PropertyType
 
     def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            ids = [_ids(batch, members) for members in keyed.values()]
+            ids = [_ids(batch, members, is_lenient=is_lenient) for members in keyed.values()]
             arrays = [*(batch.column(name) for name in kept), *ids]
             yield pa.RecordBatch.from_arrays(arrays, names=[*kept, *keyed])
 
     return frame.mapInArrow(make, schema)
 
 
-def _ids(batch: pa.RecordBatch, members: list[tuple[str, PropertyType]]) -> pa.Array:
+def _ids(
+    batch: pa.RecordBatch, members: list[tuple[str, PropertyType]], *, is_lenient: bool
+) -> pa.Array:
     columns = [batch.column(name).to_pylist() for name, _ in members]
     types = [type_ for _, type_ in members]
     rows = zip(*columns, strict=True)
-    return pa.array([_one_id(list(zip(row, types, strict=True))) for row in rows], pa.string())
+    ids = [_one_id(list(zip(row, types, strict=True)), is_lenient=is_lenient) for row in rows]
+    return pa.array(ids, pa.string())
 
 
-def _one_id(members: list[tuple[Any, PropertyType]]) -> str | None:
-    """Return an id; of values that no key can have a text that names no entity."""
+def _one_id(members: list[tuple[Any, PropertyType]], *, is_lenient: bool) -> str | None:
+    """Return an id; of values that no key can have a text that names no entity, or null."""
     if any(value is None for value, _ in members):
         return None
     try:
         return entity_id([(_value(value, type_), type_) for value, type_ in members])
     except ValueError:
-        return ", ".join(str(value) for value, _ in members)
+        return ", ".join(str(value) for value, _ in members) if is_lenient else None
 
 
 def _value(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
