@@ -128,9 +128,7 @@ def test_two_runs_at_once_do_not_read_the_same_rows(graph, tmp_path, monkeypatch
     assert ages(graph) == {"ada": 1, "bo": 2}
 
 
-def test_a_run_without_new_rows_does_not_hide_how_far_another_one_got(
-    graph, tmp_path, monkeypatch
-):
+def test_a_run_without_new_rows_does_not_hide_how_far_another_one_got(graph, tmp_path, monkeypatch):
     path = tmp_path / "p.yaml"
     path.write_text(CURSOR)
     people(tmp_path, ADA)

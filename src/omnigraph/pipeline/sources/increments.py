@@ -125,6 +125,7 @@ class Increments:
         frame = frame.where(is_new | cursor.isNull())
         row = frame.agg(_text(F.max(cursor), kind), F.count(F.lit(1))).collect()[0]
         newest, count = _readable(row[0], kind), int(row[1])
+        made: dict[str, str | None]
         if newest is not None:
             frame = frame.where((cursor <= _literal(newest, kind.simpleString())) | cursor.isNull())
             made = {"type": kind.simpleString(), "value": newest}
