@@ -188,7 +188,7 @@ def soak(folder: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
     environment = {"OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "64", "OMNIGRAPH_LOG": "warning"}
     with serving(*arguments, environment=environment, preloaded=False) as server:
         clients = [
-            threading.Thread(target=one_client, args=(server, number, reported, stop))
+            threading.Thread(target=one_client, args=(server, number, reported, stop), daemon=True)
             for number in range(CLIENTS)
         ]
         for client in clients:
