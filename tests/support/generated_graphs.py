@@ -161,7 +161,26 @@ def _node(random: Random, name: str) -> Decl:
 
 def some_sample(random: Random) -> Sample:
     """Return a schema and none to thirty nodes, none to sixty edges for it."""
-    sketch = some_sketch(random)
+    return _filled(random, some_sketch(random))
+
+
+def sample_with_interface(random: Random) -> Sample:
+    """Return such a graph of two or three node types that implement `I`, with all it has."""
+    shared = tuple(replace(prop, words=()) for prop in _props(random, random.randint(1, 5)))
+    key = (Prop("k", "String", nullable=False),) if seldom(random, 0.5) else ()
+    members = (*(replace(prop, words=("key",)) for prop in key), *shared)
+    nodes = [Decl("node", name, members, implements=("I",)) for name in ("A", "B", "C")]
+    nodes = nodes[: random.randint(2, 3)]
+    names = [node.name for node in nodes]
+    edges = [
+        Decl("edge", name, ends=(random.choice(names), random.choice(names)))
+        for name in ("Knows", "Has", "PartOf")
+    ]
+    return _filled(random, (Decl("interface", "I", (*key, *shared)), *nodes, *edges))
+
+
+def _filled(random: Random, sketch: Sketch) -> Sample:
+    """Return a schema with data for it."""
     lines: list[str] = []
     ids: dict[str, list[str]] = {}
     empty = seldom(random, 0.03)

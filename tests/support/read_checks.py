@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
+import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
@@ -62,6 +63,16 @@ def _without_kernels(graph: og.Graph, read: Read) -> Result:
         return graph._engine.run(graph.snapshot(), read.text, read.params, None, settings)
 
 
+def _streamed(graph: og.Graph, read: Read) -> Result:
+    """Ask for the rows a few at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("omnigraph.query.engine.STREAM_BATCH_ROWS", 3)
+        stream = graph._engine.stream(graph.snapshot(), read.text, read.params)
+        rows = pa.concat_tables([part.table for part in stream.parts()])
+    assert stream.row_count == rows.num_rows
+    return Result(stream.name, rows, stream.types, stream.graph_commit_id)
+
+
 LARGE: Mapping[str, int] = {
     "expansion.KERNEL_MIN_STARTS": 1,
     "executor.DENSE_NODE_RATIO": 1_000_000,
@@ -82,6 +93,7 @@ WAYS: Ways = {
     "topology": _with(QuerySettings(expand=ExpandMode.TOPOLOGY)),
     "large": _as_if_large,
     "without kernels": _without_kernels,
+    "streamed": _streamed,
     "few ranked": _with(QuerySettings(few=0)),
 }
 """The execution modes of the engine; all give the same rows."""

@@ -7,10 +7,10 @@ is too old, values that are not accepted. Pipelines run checks before they publi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -101,6 +101,10 @@ class CheckResult:
     rows: Sequence[Mapping[str, Any]] = ()
     entities: Sequence[Mapping[str, str]] = ()
     """Each with `kind`, `type` and `id`, in the order of the rows."""
+    row_entities: Sequence[Sequence[Mapping[str, str]]] = field(
+        default=(), repr=False, compare=False
+    )
+    """The entities of each row, not part of the wire form: an optional one may be missing."""
 
     @property
     def is_passed(self) -> bool:
@@ -217,9 +221,22 @@ def _run(
             return _run_accepted_values(engine, snapshot, check, rule)
 
 
-def _result(check: StateCheck, message: str, count: int, **found: Any) -> CheckResult:  # noqa: ANN401
+def _result(
+    check: StateCheck,
+    message: str,
+    count: int,
+    rows: Sequence[Mapping[str, Any]] = (),
+    entities: Sequence[Sequence[Mapping[str, str]]] = (),
+) -> CheckResult:
+    """Return what a check found, with the entities of each row."""
     return CheckResult(
-        name=check.name, severity=check.severity, message=message, count=count, **found
+        name=check.name,
+        severity=check.severity,
+        message=message,
+        count=count,
+        rows=rows,
+        entities=list(chain.from_iterable(entities)),
+        row_entities=entities,
     )
 
 
@@ -237,11 +254,13 @@ def _run_query(
     rows = list(islice(stream, MAX_FINDINGS)) if stream.row_count else []
     columns = _entity_columns(engine.plan(snapshot, rule.text, rule.query))
     entities = [
-        {"kind": str(binding.kind), "type": binding.type_name, "id": row[name]}
+        [
+            {"kind": str(binding.kind), "type": binding.type_name, "id": row[name]}
+            for name, bindings in columns.items()
+            if row[name] is not None
+            and (binding := _binding_of(engine, snapshot, bindings, row[name])) is not None
+        ]
         for row in rows
-        for name, bindings in columns.items()
-        if row[name] is not None
-        and (binding := _binding_of(engine, snapshot, bindings, row[name])) is not None
     ]
     count = stream.row_count
     what = "returned no rows" if not count else f"returned {_rows_text(count)}"
@@ -327,7 +346,7 @@ def _run_accepted_values(
 ) -> CheckResult:
     view, type_ = _view(engine, snapshot, rule)
     kind, _, name = rule.table_key.partition(":")
-    count, rows, entities = 0, list[dict[str, Any]](), list[dict[str, str]]()
+    count, rows, entities = 0, list[dict[str, Any]](), list[list[dict[str, str]]]()
     for batch in view.scan(["id", rule.property]):
         values = batch.column(1).cast(rule.values.type)
         is_other = pc.and_(pc.is_valid(values), pc.invert(pc.is_in(values, value_set=rule.values)))
@@ -338,7 +357,7 @@ def _run_accepted_values(
             few.column(0).to_pylist(), to_json(few.column(1), type_), strict=True
         ):
             rows.append({"id": id_, rule.property: value})
-            entities.append({"kind": kind, "type": name, "id": id_})
+            entities.append([{"kind": kind, "type": name, "id": id_}])
     where = f"{name}.{rule.property}"
     message = f"{where}: {_rows_text(count, 'value')} not accepted"
     return _result(check, message, count, rows=rows, entities=entities)

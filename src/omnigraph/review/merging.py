@@ -145,7 +145,11 @@ class StagedChecks:
         self, check: StateCheck, staged: StagedCommit, base: Snapshot, shown: Snapshot
     ) -> CheckRun:
         _, result, types = self.results[check.name]
-        pairs = [(dict(row), _entities(result, number)) for number, row in enumerate(result.rows)]
+        entities = result.row_entities or [()] * len(result.rows)
+        pairs = [
+            (dict(row), list(map(dict, found)))
+            for row, found in zip(result.rows, entities, strict=True)
+        ]
         status = CheckStatus.PASSED
         if not result.is_passed:
             status = CheckStatus.FAILED if result.is_failed else CheckStatus.WARNED
@@ -157,20 +161,12 @@ class StagedChecks:
             severity=str(check.severity),
             message=result.message,
             count=result.count,
-            findings=[{"row": row, "entities": entities} for row, entities in pairs],
+            findings=[{"row": row, "entities": found} for row, found in pairs],
             commit=staged.id,
             source_commit=self.source.commit_id,
             target_commit=base.commit_id,
             types=tuple(key for key in types if key in shown.entries()),
         )
-
-
-def _entities(result: CheckResult, number: int) -> list[dict[str, str]]:
-    """Return the entities of one finding; they are listed in the order of the rows."""
-    if not result.rows or not result.entities:
-        return []
-    each = len(result.entities) // len(result.rows)
-    return [dict(e) for e in result.entities[number * each : (number + 1) * each]]
 
 
 def _states(base: Snapshot, types: Sequence[str]) -> object:

@@ -66,6 +66,29 @@ def test_a_query_finds_the_rows_it_returns_with_their_entities(graph):
     assert (passed.is_passed, passed.is_failed, passed.rows) == (True, False, [])
 
 
+def test_a_row_without_an_optional_entity_leaves_those_of_others_with_their_rows(graph):
+    text = "match { $p: Person  optional { $p knows $q } } return { $p, $q } order { $p }"
+    found = check(graph, QueryCheck(text))
+    assert [row["q"] for row in found.rows] == ["bo", None, None]
+    ids = [[entity["id"] for entity in entities] for entities in found.row_entities]
+    assert ids == [["ada", "bo"], ["bo"], ["cy"]]
+    assert [entity["id"] for entity in found.entities] == ["ada", "bo", "bo", "cy"]
+
+
+def test_findings_of_a_proposal_have_the_entities_of_their_rows(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.load({"Person": [{"name": "ada"}]})
+    side = graph.branch("side", create=True)
+    side.load({"Person": [{"name": "bo"}, {"name": "cy"}]})
+    side.load({"Knows": [{"from": "bo", "to": "ada"}]})
+    text = "match { $p: Person  optional { $p knows $q } } return { $p, $q } order { $p }"
+    checks = [StateCheck("pairs", QueryCheck(text), CheckSeverity.WARN)]
+    number = graph.proposals.create("side", title="More people").number
+    [run] = graph.with_checks(checks).proposals.get(number).run_checks()
+    found = [(one["row"]["p"], [e["id"] for e in one["entities"]]) for one in run.findings]
+    assert found == [("ada", ["ada"]), ("bo", ["bo", "ada"]), ("cy", ["cy"])]
+
+
 def test_entities_of_an_interface_have_their_own_types(tmp_path):
     schema = """
     interface Named { name: String }
