@@ -6,7 +6,8 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.merge.conflicts import MergeConflicts
-from omnigraph.write import group_commit
+from omnigraph.write import group_commit, load
+from omnigraph.write.violations import ValidationFailed
 from tests.support.graphs import clean_at_once
 from tests.support.groups import make_together, other_durability, turn_of_another
 
@@ -140,3 +141,34 @@ def test_merged_schema_is_compared_with_what_was_inserted_before_the_turn(graph,
     with turn_of_another(graph, [insert]), pytest.raises(MergeConflicts, match="depth"):
         graph.merge("changed")
     assert ports(graph) == [{"p.code": "y", "p.depth": 50}]
+
+
+@pytest.mark.parametrize("act", ["insert", "optimize"])
+def test_merged_branch_that_changed_before_the_turn_is_not_deleted(graph, act):
+    graph.branches.create("side")
+    graph.branch("side").mutate(INSERT)
+    other = og.open(graph.uri, durability=other_durability(graph)).branch("side")
+    acts = {"insert": partial(other.insert, "Note", [{"text": "n"}]), "optimize": other.optimize}
+    with turn_of_another(graph, [acts[act]]):
+        result = graph.merge("side", delete_branch=True)
+    assert result.branch_deleted is (act == "optimize")
+    assert graph.branches.exists("side") is (act == "insert")
+    if act == "insert":
+        assert "the branch is at commit" in (result.branch_delete_error or "")
+        result = graph.merge("side", delete_branch=True)
+        assert result.branch_deleted
+        assert result.counts["node:Note"].inserted == 1
+
+
+def test_branch_of_a_failed_load_that_another_process_uses_is_not_deleted(graph, monkeypatch):
+    other, delete = og.open(graph.uri), load.delete_branch
+
+    def use_and_delete(*arguments, **options):
+        other.load({"Port": [{"code": "y"}]}, branch="new")
+        delete(*arguments, **options)
+
+    monkeypatch.setattr(load, "delete_branch", use_and_delete)
+    rows = {"Port": [{"code": "x"}, {"code": "x"}]}
+    with pytest.raises(ValidationFailed):
+        graph.load(rows, branch="new", from_="main")
+    assert [row["p.code"] for row in ports(graph.branch("new"))] == ["y"]

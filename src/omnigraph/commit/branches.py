@@ -17,6 +17,7 @@ from typing import TypeAlias
 from ulid import ULID
 
 from omnigraph.commit.cleanup_lease import copy_cleanup_state, is_kept_by_cleanups
+from omnigraph.commit.footprint import NO_FOOTPRINT
 from omnigraph.commit.head_sync import sync_relaxed_state
 from omnigraph.commit.history import find_commit, history_rows
 from omnigraph.commit.lineage import LineageState
@@ -43,6 +44,7 @@ from omnigraph.commit.protection import (
     folded_protection,
 )
 from omnigraph.commit.publish import retry_swap
+from omnigraph.commit.rebase import footprints_since
 from omnigraph.commit.staged_commit import written_before
 from omnigraph.errors import (
     AlreadyExists,
@@ -50,6 +52,7 @@ from omnigraph.errors import (
     InvalidInput,
     NotFound,
     OmniError,
+    PreconditionFailed,
     StorageUnavailable,
     VersionReclaimed,
 )
@@ -236,9 +239,17 @@ def _copy_protection(manifest: Manifest, branch: Branch, main: Head) -> None:
 
 
 def delete_branch(
-    manifest: Manifest, name: str, *, reparent: bool = False, permit: WritePermit = NO_PERMIT
+    manifest: Manifest,
+    name: str,
+    *,
+    reparent: bool = False,
+    permit: WritePermit = NO_PERMIT,
+    unchanged_since: Snapshot | None = None,
 ) -> None:
     """Delete a branch: mark its row, close its lineage, remove its name.
+
+    With `unchanged_since` it raises PreconditionFailed if a commit after that state of the branch
+    changed anything: it would be lost.
 
     The branch is deleted once its lineage is closed: from then on no process can publish on it or
     read it by name, even if this process dies before it removes the name. The closed lineage itself
@@ -264,9 +275,19 @@ def delete_branch(
             return [], []
         return [branch_row(replace(stored, deleting=True))], [row]
 
+    def retract(state: LineageState) -> _RowSwap:
+        row = _branch_rows(state).get(branch.name)
+        if row is None or row.row["table_branch"] != branch.lineage_id:
+            return [], []
+        return [branch_row(replace(read_branch(row.row), deleting=False))], [row]
+
     _update_names(manifest, announce)
     manifest.datasets.observe("branch: announced")
-    _close_lineage(manifest, branch)
+    try:
+        _close_lineage(manifest, branch, unchanged_since)
+    except PreconditionFailed:
+        _update_names(manifest, retract)
+        raise
     manifest.datasets.observe("branch: closed")
     # The branch is already deleted; the next process that needs the name removes it otherwise.
     with suppress(Contention, StorageUnavailable):
@@ -317,17 +338,28 @@ def remove_lineage(manifest: Manifest, lineage_id: str) -> None:
         manifest.objects.delete(files)
 
 
-def _close_lineage(manifest: Manifest, branch: Branch) -> None:
+def _close_lineage(manifest: Manifest, branch: Branch, since: Snapshot | None) -> None:
     """Close the lineage of a branch, so that no process can publish on it."""
     lineage = manifest.lineage(branch.lineage_id)
 
     def close() -> None:
         state = lineage.state()
-        if not state.head.closed:
-            lineage.swap(state, replace(state.head, closed=True))
+        if state.head.closed:
+            return
+        if since is not None and _has_changed(state, since):
+            raise PreconditionFailed(since.commit_id, state.head.commit_id)
+        lineage.swap(state, replace(state.head, closed=True))
 
     with suppress(NotFound):
         retry_swap(close)
+
+
+def _has_changed(state: LineageState, since: Snapshot) -> bool:
+    """Return whether a branch has commits after a state of it that changed anything."""
+    if since.lineage_id != state.lineage.lineage_id:
+        return True
+    newer = footprints_since(state, since.manifest_version)
+    return any(footprint != NO_FOOTPRINT for footprint in newer)
 
 
 def _branch_rows(state: LineageState) -> dict[str, ManifestRow]:

@@ -15,6 +15,7 @@ from omnigraph.changes.diff import diff
 from omnigraph.changes.entity_history import read_blame, read_entity_history
 from omnigraph.changes.entity_model import EntityHistory, ValueOrigin
 from omnigraph.changes.model import Change, ChangeFilter, check_filter_types
+from omnigraph.commit.branches import delete_branch
 from omnigraph.commit.graph_creation import create_graph, open_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
@@ -474,11 +475,13 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
             self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=source)
         request = self._context.merge_request("merge", target)
         options = _merge_options(call)
-        result = merge(self._manifest, request, head_snapshot(self._manifest, source), options)
+        merged = head_snapshot(self._manifest, source)
+        result = merge(self._manifest, request, merged, options)
         if not deletes:
             return result
         try:
-            self.branches.delete(source)
+            permit = self._context.permit(source)
+            delete_branch(self._manifest, source, permit=permit, unchanged_since=merged)
         except OmniError as error:
             return replace(result, branch_deleted=False, branch_delete_error=error.message)
         return replace(result, branch_deleted=True)

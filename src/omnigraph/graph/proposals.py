@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from omnigraph.changes.diff import diff
@@ -12,7 +13,7 @@ from omnigraph.commit.model import Snapshot
 from omnigraph.commit.proposal_log import ProposalRecord
 from omnigraph.commit.protection_store import read_protection, write_protection
 from omnigraph.commit.snapshot import SnapshotRef, apply_scope, head_snapshot
-from omnigraph.errors import OmniError
+from omnigraph.errors import NotFound, OmniError
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.proposal_protocol import (
     ProposalMerge,
@@ -176,13 +177,18 @@ class Proposals(ProposalsApi[GraphContext, SnapshotRef]):
         request = self._context.merge_request("merge", target)
         options = MergeOptions(decisions=parse_decisions(call.resolve))
         checks = self._context.checks
+        before: Snapshot | None = None
+        with suppress(NotFound):  # a branch that is gone is reported by the merge
+            before = head_snapshot(self._context.manifest, record.source)
         result = merge_proposal(review, number, request, self._engine, checks, options)
-        return self._delete_source(record, result) if call.delete_branch else result
+        return self._delete_source(record, before, result) if call.delete_branch else result
 
-    def _delete_source(self, record: ProposalRecord, result: MergeResult) -> MergeResult:
-        permit = self._context.permit(record.source)
+    def _delete_source(
+        self, record: ProposalRecord, before: Snapshot | None, result: MergeResult
+    ) -> MergeResult:
+        permit, manifest = self._context.permit(record.source), self._context.manifest
         try:
-            delete_branch(self._context.manifest, record.source, permit=permit)
+            delete_branch(manifest, record.source, permit=permit, unchanged_since=before)
         except OmniError as error:
             return replace(result, branch_deleted=False, branch_delete_error=error.message)
         return replace(result, branch_deleted=True)

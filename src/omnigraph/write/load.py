@@ -222,8 +222,9 @@ def delete_branch_on_failure(
         raise
     except BaseException:
         with suppress(OmniError):
-            if head_snapshot(manifest, branch).commit_id == head:
-                delete_branch(manifest, branch, permit=permit)
+            newest = head_snapshot(manifest, branch)
+            if newest.commit_id == head:
+                delete_branch(manifest, branch, permit=permit, unchanged_since=newest)
         raise
 
 

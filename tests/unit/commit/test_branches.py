@@ -4,7 +4,14 @@ import pytest
 from ulid import ULID
 
 import omnigraph.graph as og
-from omnigraph.errors import AlreadyExists, InvalidInput, NotFound, VersionReclaimed
+from omnigraph.commit.branches import delete_branch
+from omnigraph.errors import (
+    AlreadyExists,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+    VersionReclaimed,
+)
 from tests.support.graphs import NOTE, clean_at_once, delete, dump, insert, upsert
 
 
@@ -226,3 +233,23 @@ def test_snapshot_of_a_deleted_branch_cannot_be_a_source(graph):
         clean_at_once(graph, keep=1)
     assert graph.branches.list() == ["main"]
     assert graph._manifest.stored_lineages() == set()
+
+
+def test_branch_that_changes_while_it_is_deleted_stays(graph, monkeypatch):
+    graph.branches.create("side")
+    other, since = og.open(graph.uri), graph.snapshot("side")
+    other.snapshot("side")
+
+    def change(step):
+        if step == "branch: announced":
+            insert(other, NOTE, {"a": {}}, branch="side")
+
+    monkeypatch.setattr(graph._manifest.datasets, "observe", change)
+    with pytest.raises(PreconditionFailed):
+        delete_branch(graph._manifest, "side", unchanged_since=since)
+    monkeypatch.undo()
+    assert graph.branches.get("side").deleting is False
+    newest = graph.snapshot("side")
+    assert newest.commit_id != since.commit_id
+    delete_branch(graph._manifest, "side", unchanged_since=newest)
+    assert not graph.branches.exists("side")

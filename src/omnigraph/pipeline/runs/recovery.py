@@ -144,8 +144,9 @@ def _vector_files(manifest: Manifest, run: PipelineRun) -> list[str]:
 def drop_branch(manifest: Manifest, branch: str, head: str) -> None:
     """Remove a branch that was forked for a load, unless it has newer commits."""
     with suppress(OmniError):
-        if head_snapshot(manifest, branch).commit_id == head:
-            delete_branch(manifest, branch)
+        newest = head_snapshot(manifest, branch)
+        if newest.commit_id == head:
+            delete_branch(manifest, branch, unchanged_since=newest)
 
 
 def clear_folder(
