@@ -10,6 +10,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import Contention, InvalidInput, OmniError
 from omnigraph.pipeline.config.spec import PipelineError
+from omnigraph.pipeline.load import spark_load
 from omnigraph.pipeline.load.check_gate import CheckGate
 from tests.support.spark_kills import killed
 
@@ -125,6 +126,29 @@ def test_two_runs_at_once_do_not_read_the_same_rows(graph, tmp_path, monkeypatch
     report = graph.pipeline.resume(mine.id)
     assert (report.given, report.state) == (0, "finished")
     assert ages(graph) == {"ada": 1, "bo": 2}
+
+
+def test_a_run_without_new_rows_does_not_hide_how_far_another_one_got(graph, tmp_path, monkeypatch):
+    path = tmp_path / "p.yaml"
+    path.write_text(CURSOR)
+    people(tmp_path, ADA)
+    graph.pipeline.run(path)
+    other, publish, runs = og.open(graph.uri), spark_load.publish_with_retry, []
+
+    def racing(*given):
+        if not runs:
+            runs.append("begun")
+            people(tmp_path, ADA)  # as a replica that lags behind has them
+            runs.append(other.pipeline.run(path, force=True).given)
+        return publish(*given)
+
+    people(tmp_path, ADA, BO)
+    monkeypatch.setattr(spark_load, "publish_with_retry", racing)
+    assert graph.pipeline.run(path, force=True).given == 1
+    assert runs == ["begun", 0]
+    people(tmp_path, ADA, BO, CY)
+    assert graph.pipeline.run(path).given == 1
+    assert ages(graph) == {"ada": 1, "bo": 2, "cy": 3}
 
 
 def test_other_types_and_cursors_are_refused(graph, tmp_path):

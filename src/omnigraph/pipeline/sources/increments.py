@@ -51,10 +51,16 @@ class Increments:
     full_refresh: bool = False
     made: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The watermarks of the sources that were opened."""
+    _unchanged: set[str] = field(default_factory=set)
+    """Sources in which nothing is new."""
 
     def recorded(self) -> dict[str, dict[str, Any]]:
-        """Return the watermarks for the commit of the run."""
-        return {_name(self.pipeline, self.pipeline.sources[n]): m for n, m in self.made.items()}
+        """Return the watermarks for the commit of the run.
+
+        A source in which nothing is new has none: it would hide how far another run got meanwhile.
+        """
+        found = {name: mark for name, mark in self.made.items() if name not in self._unchanged}
+        return {_name(self.pipeline, self.pipeline.sources[n]): m for n, m in found.items()}
 
     def facts(self, name: str) -> dict[str, Any]:
         """Return from where to where an incremental source is read, for reports."""
@@ -119,14 +125,13 @@ class Increments:
         frame = frame.where(is_new | cursor.isNull())
         row = frame.agg(_text(F.max(cursor), kind), F.count(F.lit(1))).collect()[0]
         newest, count = _readable(row[0], kind), int(row[1])
+        made_of: str | None = kind.simpleString()
         if newest is not None:
             frame = frame.where((cursor <= _literal(newest, kind.simpleString())) | cursor.isNull())
-            made = {"type": kind.simpleString(), "value": newest}
         elif before is not None:
-            made = {"type": before.type, "value": before.value}
-        else:
-            made = {"type": kind.simpleString(), "value": None}
-        self.made[spec.name.value] |= made
+            newest, made_of = before.value, before.type
+            self._unchanged.add(spec.name.value)
+        self.made[spec.name.value] |= {"type": made_of, "value": newest}
         return frame, count
 
     # --- files ---------------------------------------------------------------------------------
@@ -145,6 +150,8 @@ class Increments:
         found = {name: digests.get(name) or digests[unquote(name)] for name in names}
         new = {name: digest for name, digest in found.items() if digest not in seen}
         self.made[spec.name.value] |= {"files": pack_digests(set(new.values()))}
+        if before is not None and not new:
+            self._unchanged.add(spec.name.value)
         return list(new)
 
     def _digest(self, row: Sequence[Any]) -> bytes:
