@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 import omnigraph as og
 from omnigraph import pipeline
 from omnigraph.errors import OmniError
+from omnigraph.pipeline.runs.run_lease import RunLease
 from tests.support.frames import exported
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -74,6 +75,34 @@ def test_spark_does_not_reach_a_protected_branch(spark, graph, tmp_path):
     assert graph.commits.list("main") == before
     assert exported(graph, "Person") == rows
     assert set(graph.branches.list()) <= {"main", "incoming"}
+
+
+def test_a_resumed_run_may_bypass_as_before(spark, tmp_path, monkeypatch):
+    made = og.init(tmp_path / "g", SCHEMA, actor="act-ada")
+    made.protection.set(RULES)
+    (tmp_path / "people.csv").write_text("name,rank\ncy,3\n")
+    (tmp_path / "p.yaml").write_text(PIPELINE.replace("BRANCH", ""))
+    bypass = (
+        "  - { id: c, allow: { actors: { group: team }, actions: [bypass_protection] } }\nprotect:"
+    )
+    policy = POLICY.replace("protect:", bypass)
+    graph = og.open(tmp_path / "g", policy=policy, actor="act-ada")
+    with monkeypatch.context() as patched:
+        prepared = RunLease.prepared
+
+        def dying(*given):
+            prepared(*given)
+            raise SystemExit
+
+        patched.setattr(RunLease, "prepared", dying)
+        patched.setattr(RunLease, "_abort", lambda *_: None)  # as if the process was killed
+        with pytest.raises(SystemExit):
+            graph.pipeline.run(tmp_path / "p.yaml")
+    [run] = graph.pipeline.status()
+    report = graph.pipeline.resume(run.id)
+    assert "stage" not in {stage["name"] for stage in report.stages}
+    assert list(exported(graph, "Person")) == ["cy"]
+    assert graph.commits.list()[0].bypass
 
 
 def test_streams_do_not_reach_a_protected_branch(spark, tmp_path):

@@ -66,6 +66,7 @@ class RunLease:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._source = source
+        self._permit = request.permit
         self._commit = StagedCommit(
             id=self.run.commit_id, operation=request.operation, actor=request.actor
         )
@@ -177,7 +178,7 @@ class RunLease:
         stage = self.run.stages.get("validate")
         if stage is None or stage["on"] != snapshot.commit_id or not self._intent.staged.datasets:
             return None
-        return self._intent.staged
+        return replace(self._intent.staged, permit=self._permit)
 
     def prepared(self, snapshot: Snapshot, ready: StagedCommit, facts: Mapping[str, Any]) -> None:
         """Record the commit that is about to be published, and its branch."""
