@@ -144,6 +144,28 @@ nodes: {{Ship: {{source: s, where: name <> 'no', dedupe: {{{}}}}}}}
         assert {name for (name,) in rows(found, 0, "name")} == kept, rule
 
 
+def test_members_that_are_not_of_their_declared_type_make_a_row_unreadable(ready, tmp_path):
+    lines = {
+        1: '"pos": {"x": 1, "y": "a"}, "m": {"k": 1}, "l": [1, null]',
+        2: '"pos": {"x": "abc", "y": "b"}',
+        3: '"pos": {"x": 99999999999}',
+        4: '"pos": {"z": 1}, "l": []',
+        5: '"m": {"k": "v"}',
+        6: '"l": [1, "v"]',
+        7: '"pos": "text"',
+        8: '"pos": null',
+    }
+    text = "".join(f'{{"imo": {imo}, {rest}}}\n' for imo, rest in lines.items())
+    (tmp_path / "s.jsonl").write_text(text)
+    columns = "imo bigint, pos struct<x:int,y:string>, m map<string,int>, l array<int>"
+    found = ready(f"""
+sources: {{s: {{json: s.jsonl, columns: "{columns}"}}}}
+nodes: {{Ship: {{source: s, properties: {{imo: imo, name: "coalesce(pos.y, 'none')"}}}}}}
+""")
+    assert found.broken == 5
+    assert rows(found, 0, "imo", "name") == [(1, "a"), (4, "none"), (8, "none")]
+
+
 def test_times_become_text_of_the_same_moment_in_any_zone_of_the_session(ready, tmp_path, spark):
     # In New York, there is no 02:30 on the first day, and 01:30 occurs twice on the last.
     moments = ["2026-03-08T02:30:00Z", "2026-11-01T05:30:00.123456Z", "2026-11-01T06:30:00Z"]

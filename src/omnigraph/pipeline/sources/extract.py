@@ -310,14 +310,18 @@ def _cast_declared(frame: DataFrame, schema: StructType) -> DataFrame:
     typed, wrong = [], []
     for one in schema:
         column = F.col(quote_identifier(one.name))
-        made = column
+        made, fails = column, F.lit(False)
         if isinstance(one.dataType, ArrayType | StructType | MapType):
             made = F.from_json(column, one.dataType)
+            # Without this mode, a member that does not fit is null. See guards.py.
+            strict = F.from_json(column, one.dataType, {"mode": "FAILFAST"})
+            fails = F.try_to_binary(F.to_json(strict), F.lit("utf-8")).isNull()
         elif not isinstance(one.dataType, StringType):
             made = column.try_cast(one.dataType)
+            fails = made.isNull()
         typed.append(made.alias(one.name))
         reason = F.lit(f"column `{one.name}`: expected {one.dataType.simpleString()}, got ")
-        wrong.append(F.when(column.isNotNull() & made.isNull(), F.concat(reason, column)))
+        wrong.append(F.when(column.isNotNull() & fails, F.concat(reason, column)))
     reasons = F.coalesce(F.col(quote_identifier(REASON)), *wrong)
     text = F.to_json(F.struct(*(F.col(quote_identifier(name)) for name in schema.names)))
     corrupt = F.when(reasons.isNotNull(), F.coalesce(F.col(quote_identifier(CORRUPT)), text))
