@@ -12,7 +12,7 @@ from omnigraph.pipeline.config.resolve import check_types
 from omnigraph.pipeline.config.spec import PipelineError, read_pipeline
 from omnigraph.pipeline.load.model import FILE, ROW
 from omnigraph.pipeline.runs.planning import plan_pipeline
-from omnigraph.pipeline.sources import analysis
+from omnigraph.pipeline.sources import analysis, extract
 from omnigraph.pipeline.sources.guards import FAULT_COLUMN
 from omnigraph.pipeline.sources.prepare import prepare_pipeline, run_key, split_signature
 
@@ -464,6 +464,24 @@ def test_the_key_of_a_run_follows_its_files(ready, tmp_path):
     assert first == second
     (tmp_path / "s.csv").write_text("imo,name\n1,abc\n")
     assert run_key(ready(text)) != first
+
+
+def test_the_key_of_a_run_is_that_of_files_before_they_are_read(ready, tmp_path, monkeypatch):
+    survey = extract.survey_files
+
+    def growing(*given):
+        found = survey(*given)
+        with (tmp_path / "s.jsonl").open("a") as file:
+            file.write('{"imo": 2, "name": "b"}\n')
+        return found
+
+    text = "sources: {s: {json: s.jsonl}}\nnodes: {Ship: {source: s}}\n"
+    (tmp_path / "s.jsonl").write_text('{"imo": 1, "name": "a"}\n')
+    before = run_key(ready(text))
+    with monkeypatch.context() as patched:
+        patched.setattr(extract, "survey_files", growing)
+        during = run_key(ready(text))
+    assert during == before != run_key(ready(text))
 
 
 def test_a_split_setting_that_is_set_to_its_default_splits_alike(ready, tmp_path, spark):

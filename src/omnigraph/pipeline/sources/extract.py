@@ -85,6 +85,8 @@ class SourceFrames:
     increments: Increments
     files: list[tuple[str, str]] = field(default_factory=list)
     """The inputs that positions refer to: file names, and whether rows or lines are counted."""
+    states: dict[str, str | None] = field(default_factory=dict)
+    """The size and time of each file before it was read; None for one that is not local."""
     _open: dict[str, SourceFrame | None] = field(default_factory=dict)
     _views: list[str] = field(default_factory=list)
 
@@ -255,6 +257,8 @@ class SourceFrames:
         """Register the files of a source; return the number of the first."""
         first = len(self.files)
         self.files += [(unquote(name), "row") for name in names]
+        for name in map(unquote, names):
+            self.states.setdefault(name, file_state(name))
         return first
 
     def _with_partitions(
@@ -286,6 +290,15 @@ class SourceFrames:
     def _refuse(self, spec: SourceSpec, place: LocatedText, why: str) -> None:
         message = f"source `{spec.name}`: {why}"
         self.pipeline.report.add(Code.PIPELINE_SOURCE_UNREADABLE, message, place.span)
+
+
+def file_state(name: str) -> str | None:
+    """Return the size and time of a local file, None for any other."""
+    try:
+        found = Path(name).stat()
+    except OSError:
+        return None
+    return f"{found.st_size}\0{found.st_mtime_ns}"
 
 
 def readable_rows(source: SourceFrame) -> DataFrame:

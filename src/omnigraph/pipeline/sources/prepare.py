@@ -23,7 +23,7 @@ from omnigraph.pipeline.runs.start_snapshot import find_start_snapshot
 from omnigraph.pipeline.runs.watermarks import find_watermarks
 from omnigraph.pipeline.sessions.session import session
 from omnigraph.pipeline.sessions.spark_errors import quiet_spark
-from omnigraph.pipeline.sources.extract import SourceFrame, SourceFrames
+from omnigraph.pipeline.sources.extract import SourceFrame, SourceFrames, file_state
 from omnigraph.pipeline.sources.guards import prepare_session
 from omnigraph.pipeline.sources.increments import Increments, incremental_names
 from omnigraph.pipeline.sources.mapping import MappedType, RowMapper
@@ -143,18 +143,20 @@ def pipeline_digest(pipeline: Pipeline) -> str:
 
 
 def run_key(ready: PreparedPipeline) -> str | None:
-    """Return a key that is equal for two runs over the same files; None if that is unknown."""
+    """Return a key that is equal for two runs over the same files; None if that is unknown.
+
+    A file that changes while it is read has another key in the next run.
+    """
     pipeline = ready.pipeline
     kinds = {pipeline.sources[source.spec.name.value].kind for source in ready.opened}
     if kinds & {"jdbc", "table", "format"}:
         return None
     made = hashlib.sha256(pipeline_digest(pipeline).encode())
-    for name in [*(name for name, _ in ready.sources.files), *ready.batches]:
-        try:
-            found = Path(name).stat()
-        except OSError:
+    states = [(name, ready.sources.states[name]) for name, _ in ready.sources.files]
+    for name, state in [*states, *((name, file_state(name)) for name in ready.batches)]:
+        if state is None:
             return None
-        made.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
+        made.update(f"{name}\0{state}\0".encode())
     return made.hexdigest()
 
 
