@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 
 import omnigraph.graph as og
 from omnigraph.pipeline.config.resolve import check_types
@@ -482,6 +483,21 @@ def test_the_key_of_a_run_is_that_of_files_before_they_are_read(ready, tmp_path,
         patched.setattr(extract, "survey_files", growing)
         during = run_key(ready(text))
     assert during == before != run_key(ready(text))
+
+
+def test_a_header_that_changes_meanwhile_fails_the_run(ready, tmp_path, monkeypatch):
+    survey = extract.survey_files
+
+    def replaced(*given):
+        found = survey(*given)
+        (tmp_path / "s.csv").write_text("name,imo,built\na,1,2020-01-01\n")
+        return found
+
+    (tmp_path / "s.csv").write_text("imo,name\n1,a\n")
+    monkeypatch.setattr(extract, "survey_files", replaced)
+    found = ready("sources: {s: {csv: s.csv}}\nnodes: {Ship: {source: s}}\n")
+    with pytest.raises(PySparkException, match="header changed from `imo, name` to `name, imo, b"):
+        found.mapped[0].input.frame.collect()
 
 
 def test_a_split_setting_that_is_set_to_its_default_splits_alike(ready, tmp_path, spark):

@@ -125,16 +125,13 @@ class Increments:
         frame = frame.where(is_new | cursor.isNull())
         row = frame.agg(_text(F.max(cursor), kind), F.count(F.lit(1))).collect()[0]
         newest, count = _readable(row[0], kind), int(row[1])
-        made: dict[str, str | None]
+        made_of: str | None = kind.simpleString()
         if newest is not None:
             frame = frame.where((cursor <= _literal(newest, kind.simpleString())) | cursor.isNull())
-            made = {"type": kind.simpleString(), "value": newest}
         elif before is not None:
-            made = {"type": before.type, "value": before.value}
+            newest, made_of = before.value, before.type
             self._unchanged.add(spec.name.value)
-        else:
-            made = {"type": kind.simpleString(), "value": None}
-        self.made[spec.name.value] |= made
+        self.made[spec.name.value] |= {"type": made_of, "value": newest}
         return frame, count
 
     # --- files ---------------------------------------------------------------------------------

@@ -213,7 +213,12 @@ def text_frame(spark: SparkSession, found: TextSurvey, form: TextFormat) -> Data
     ]
     schema = StructType([*found.schema, *more])
     arrow = to_arrow_schema(schema, timezone="UTC")
-    read = partial(_csv_rows, form=form) if form.kind == "csv" else partial(_json_rows, found)
+    names = found.schema.names
+    read = (
+        partial(_csv_rows, form=form, names=names)
+        if form.kind == "csv"
+        else partial(_json_rows, found)
+    )
 
     def run(piece: TextSlice, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
         for columns in read(stream):
@@ -290,9 +295,14 @@ def _survey_csv(stream: IO[bytes], form: TextFormat) -> dict[str, Any]:
         }
 
 
-def _csv_rows(stream: IO[bytes], form: TextFormat) -> Iterator[dict[str, Any]]:
+def _csv_rows(
+    stream: IO[bytes], form: TextFormat, names: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     with open_csv(stream, form.dialect) as file:
-        names = file.names if form.names is None else form.names
+        if form.names is None and list(file.names) != list(names):
+            header, before = ", ".join(file.names), ", ".join(names)
+            message = f"the header changed from `{before}` to `{header}` while the pipeline ran"
+            raise UnreadableInput(message)
         rows = 0
         for batch in file.batches:
             at = row_numbers(rows, batch.num_rows, file.skipped)
