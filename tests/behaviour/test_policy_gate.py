@@ -377,6 +377,29 @@ rules:
     assert whole.revert(hidden, branch="draft").commit is not None
 
 
+def test_cherry_pick_brings_no_types_that_its_branch_hides(place):
+    policy = """
+version: 1
+groups: { team: [act-ada] }
+protected_branches: [main]
+rules:
+  - id: main
+    allow: { actors: { group: team }, actions: [read], branch_scope: protected, types: [Knows] }
+  - id: others
+    allow: { actors: { group: team }, actions: [read, change], branch_scope: unprotected }
+"""
+    whole = og.open(place)
+    hidden = whole.insert("Person", [{"name": "hidden"}]).commit.id
+    graph = og.open(place, policy=policy, actor="act-ada", embedding=MOCK)
+    for apply in (graph.cherry_pick, graph.revert):
+        for dry_run in (True, False):
+            with pytest.raises(og.PolicyDenied, match="denied changes of another branch"):
+                apply(hidden, branch="draft", dry_run=dry_run)
+    assert graph.entity_at("Person", "hidden", "draft") is None
+    assert whole.cherry_pick(hidden, branch="draft").commit is not None
+    assert graph.cherry_pick(last(graph, "draft"), branch="draft").commit is None
+
+
 # --- what enters beside the methods of a graph -------------------------------------------------
 
 PIPELINE = """version: 1

@@ -493,7 +493,7 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         branch = self._context.branch(target.branch)
         self._context.gate.check(PolicyAction.CHANGE, branch)
         if operation == "cherry_pick":
-            self._context.commit_sight(commit)
+            self._context.check_cherry_pick(commit, branch)
         else:
             self._context.check_revert(commit, branch)
         request = self._context.merge_request(operation, target)

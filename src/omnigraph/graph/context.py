@@ -103,13 +103,20 @@ class GraphContext:
         self.gate.check_actor()
         return self.gate.check(PolicyAction.READ, find_commit(self.manifest, id_)[0].commit.branch)
 
+    def check_cherry_pick(self, id_: str, branch: str) -> None:
+        """Allow to apply a commit to a branch, which must not show more than that of the commit."""
+        sight = self.commit_sight(id_)
+        if not sight.is_everything and sight != self.gate.allowed_types(PolicyAction.READ, branch):
+            published_on = find_commit(self.manifest, id_)[0].commit.branch
+            self.gate.require_unrestricted("changes of another branch", published_on, branch)
+
     def check_revert(self, id_: str, branch: str) -> None:
         """Allow to revert a commit, which shows what was there before.
 
         A branch shows its own history; any other commit must be readable where it was published.
         """
         if self.gate.policy is not None and not self._descends_from(branch, id_):
-            self.commit_sight(id_)
+            self.check_cherry_pick(id_, branch)
 
     def _descends_from(self, branch: str, id_: str) -> bool:
         head, commit_id = head_snapshot(self.manifest, branch), CommitId(id_)
