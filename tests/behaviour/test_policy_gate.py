@@ -400,6 +400,37 @@ rules:
     assert graph.cherry_pick(last(graph, "draft"), branch="draft").commit is None
 
 
+def test_conflicts_are_shown_to_actors_that_may_read_both_sides_only(place):
+    def change(rank, branch):
+        text = f'query m() {{ update Person set {{ rank: {rank} }} where name = "ada" }}'
+        return og.open(place).mutate(text, branch=branch).commit.id
+
+    change(7, "draft")
+    undone = change(8, "main")
+    change(9, "main")
+
+    def conflicts(*actions, dry_run=False):
+        graph = opened(place, *actions)
+        try:
+            if "branch_merge" in actions:
+                graph.merge("draft")
+            return graph.revert(undone, dry_run=dry_run).conflicts
+        except og.MergeConflicts as error:
+            texts.append((error.message, error.details))
+            return error.conflicts
+
+    texts = []
+    for options in ({}, {"dry_run": True}):
+        [conflict] = conflicts("change", "read", **options)
+        assert conflict.target.properties["rank"] == 9
+        assert conflicts("change", **options) == ()
+    [conflict] = conflicts("branch_merge", "read")
+    assert conflict.source.properties["rank"] == 7
+    assert conflicts("branch_merge") == ()
+    assert "'ada'" in repr(texts[0])
+    assert "'ada'" not in repr(texts[-1])
+
+
 # --- what enters beside the methods of a graph -------------------------------------------------
 
 PIPELINE = """version: 1

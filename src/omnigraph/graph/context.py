@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -15,8 +16,9 @@ from omnigraph.errors import InvalidInput
 from omnigraph.graph.modes import OpenMode
 from omnigraph.graph.protocol import CommitOptions
 from omnigraph.lang import QueryError
+from omnigraph.merge.conflicts import Conflict, MergeConflicts
 from omnigraph.plan import MutationPlan, ReadPlan, compile_query
-from omnigraph.policy import ALL_TYPES, PolicyAction, TypeScope
+from omnigraph.policy import ALL_TYPES, PolicyAction, PolicyDenied, TypeScope
 from omnigraph.policy.authorization import ALLOW_ALL, Authorizer
 from omnigraph.query.checks import StateCheck
 from omnigraph.query.engine import Engine
@@ -89,6 +91,16 @@ class GraphContext:
         seen_there = {self.gate.check(PolicyAction.READ, branch) for branch in (source, target)}
         if len(seen_there) > 1:
             self.gate.require_unrestricted("a preview of a merge", source, target)
+
+    def check_conflicts_shown(
+        self, conflicts: Sequence[Conflict], source: str, target: str
+    ) -> None:
+        """Raise MergeConflicts without conflicts that may not be looked at in advance either."""
+        try:
+            if conflicts:
+                self.check_preview(source, target)
+        except PolicyDenied:
+            raise MergeConflicts((), target, hidden=len(conflicts)) from None
 
     def check_fork(self, branch: str | None, from_: str | None) -> None:
         """Allow a load to create the branch it goes to, if it would."""

@@ -22,6 +22,7 @@ from omnigraph.graph.proposal_protocol import (
 )
 from omnigraph.graph.protocol import CommitOptions
 from omnigraph.merge.conflict_decisions import parse_decisions
+from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.merge.merge import merge
 from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.policy import PolicyAction, TypeScope
@@ -176,7 +177,12 @@ class Proposals(ProposalsApi[GraphContext, SnapshotRef]):
         request = self._context.merge_request("merge", target)
         options = MergeOptions(decisions=parse_decisions(call.resolve))
         checks = self._context.checks
-        result = merge_proposal(review, number, request, self._engine, checks, options)
+        try:
+            result = merge_proposal(review, number, request, self._engine, checks, options)
+        except MergeConflicts as error:
+            conflicts = error.conflicts
+            self._context.check_conflicts_shown(conflicts, record.source, record.target)
+            raise
         return self._delete_source(record, result) if call.delete_branch else result
 
     def _delete_source(self, record: ProposalRecord, result: MergeResult) -> MergeResult:
