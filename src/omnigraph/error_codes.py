@@ -282,7 +282,7 @@ policy_evaluation_failed | internal | The policy could not be evaluated; nothing
 
 # HTTP requests
 unauthorized | denied 401 | The bearer token is missing or invalid, or the session is over.
-cross_site | denied | A request with the cookie of a session was not sent by a page of the server.
+cross_site | denied | A page of another site sent a request that may change something.
 host_unknown | denied | The `Host` of the request is not the address of the local server.
 method_not_allowed | invalid 405 | The path does not support the method.
 content_type_unsupported | invalid 415 | The content type of the body is not supported.

@@ -377,6 +377,60 @@ rules:
     assert whole.revert(hidden, branch="draft").commit is not None
 
 
+def test_cherry_pick_brings_no_types_that_its_branch_hides(place):
+    policy = """
+version: 1
+groups: { team: [act-ada] }
+protected_branches: [main]
+rules:
+  - id: main
+    allow: { actors: { group: team }, actions: [read], branch_scope: protected, types: [Knows] }
+  - id: others
+    allow: { actors: { group: team }, actions: [read, change], branch_scope: unprotected }
+"""
+    whole = og.open(place)
+    hidden = whole.insert("Person", [{"name": "hidden"}]).commit.id
+    graph = og.open(place, policy=policy, actor="act-ada", embedding=MOCK)
+    for apply in (graph.cherry_pick, graph.revert):
+        for dry_run in (True, False):
+            with pytest.raises(og.PolicyDenied, match="denied changes of another branch"):
+                apply(hidden, branch="draft", dry_run=dry_run)
+    assert graph.entity_at("Person", "hidden", "draft") is None
+    assert whole.cherry_pick(hidden, branch="draft").commit is not None
+    assert graph.cherry_pick(last(graph, "draft"), branch="draft").commit is None
+
+
+def test_conflicts_are_shown_to_actors_that_may_read_both_sides_only(place):
+    def change(rank, branch):
+        text = f'query m() {{ update Person set {{ rank: {rank} }} where name = "ada" }}'
+        return og.open(place).mutate(text, branch=branch).commit.id
+
+    change(7, "draft")
+    undone = change(8, "main")
+    change(9, "main")
+
+    def conflicts(*actions, dry_run=False):
+        graph = opened(place, *actions)
+        try:
+            if "branch_merge" in actions:
+                graph.merge("draft")
+            return graph.revert(undone, dry_run=dry_run).conflicts
+        except og.MergeConflicts as error:
+            texts.append((error.message, error.details))
+            return error.conflicts
+
+    texts = []
+    for options in ({}, {"dry_run": True}):
+        [conflict] = conflicts("change", "read", **options)
+        assert conflict.target.properties["rank"] == 9
+        assert conflicts("change", **options) == ()
+    [conflict] = conflicts("branch_merge", "read")
+    assert conflict.source.properties["rank"] == 7
+    assert conflicts("branch_merge") == ()
+    assert "'ada'" in repr(texts[0])
+    assert "'ada'" not in repr(texts[-1])
+
+
 # --- what enters beside the methods of a graph -------------------------------------------------
 
 PIPELINE = """version: 1

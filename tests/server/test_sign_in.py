@@ -128,6 +128,19 @@ def test_another_site_can_neither_use_nor_replace_a_session(registry, headers):
         assert client.get("/graphs/g/branches", headers=headers).status_code == 200
 
 
+def test_a_page_of_another_site_changes_nothing_on_a_server_without_tokens(registry):
+    other = {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}
+    writes = [("POST", "/graphs/g/proposals/1/merge"), ("DELETE", "/graphs/g/branches/none")]
+    with browser(registry, state=AuthMode.OPEN, tokens=TokenStore()) as client:
+        for method, path in writes:
+            assert problem(client.request(method, path, headers=other), 403) == "cross_site"
+            for site in ("same-origin", "same-site", "none"):
+                answer = client.request(method, path, headers={**other, "Sec-Fetch-Site": site})
+                assert answer.status_code == 404
+            assert client.request(method, path).status_code == 404
+        assert client.get("/graphs/g/branches", headers=other).status_code == 200
+
+
 def test_a_bearer_token_needs_no_header_and_goes_before_the_cookie(registry):
     with browser(registry) as client:
         sign_in(client)

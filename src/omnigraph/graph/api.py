@@ -47,6 +47,7 @@ from omnigraph.maintain.return_to_last_good import return_to_last_good
 from omnigraph.maintain.verify import VerifyReport, verify
 from omnigraph.maintain.verify_subprocess import verify_in_subprocess
 from omnigraph.merge.conflict_decisions import parse_decisions
+from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.merge.merge import cherry_pick, merge, revert
 from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.notebook.display import ReportList
@@ -475,13 +476,17 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
             self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=source)
         request = self._context.merge_request("merge", target)
         options = _merge_options(call)
-        merged = head_snapshot(self._manifest, source)
-        result = merge(self._manifest, request, merged, options)
+        state = head_snapshot(self._manifest, source)
+        try:
+            result = merge(self._manifest, request, state, options)
+        except MergeConflicts as error:
+            self._context.check_conflicts_shown(error.conflicts, state.branch, target_branch)
+            raise
         if not deletes:
             return result
         try:
             permit = self._context.permit(source)
-            delete_branch(self._manifest, source, permit=permit, unchanged_since=merged)
+            delete_branch(self._manifest, source, permit=permit, unchanged_since=state)
         except OmniError as error:
             return replace(result, branch_deleted=False, branch_delete_error=error.message)
         return replace(result, branch_deleted=True)
@@ -496,12 +501,18 @@ class Graph(GraphApi[GraphContext, SnapshotRef]):
         branch = self._context.branch(target.branch)
         self._context.gate.check(PolicyAction.CHANGE, branch)
         if operation == "cherry_pick":
-            self._context.commit_sight(commit)
+            self._context.check_cherry_pick(commit, branch)
         else:
             self._context.check_revert(commit, branch)
         request = self._context.merge_request(operation, target)
         apply = revert if operation == "revert" else cherry_pick
-        return apply(self._manifest, request, commit, _merge_options(call))
+        try:
+            result = apply(self._manifest, request, commit, _merge_options(call))
+        except MergeConflicts as error:
+            self._context.check_conflicts_shown(error.conflicts, branch, branch)
+            raise
+        self._context.check_conflicts_shown(result.conflicts, branch, branch)
+        return result
 
     @property
     def pipeline(self) -> Pipelines:

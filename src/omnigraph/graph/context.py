@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -15,8 +16,9 @@ from omnigraph.errors import InvalidInput
 from omnigraph.graph.modes import OpenMode
 from omnigraph.graph.protocol import CommitOptions
 from omnigraph.lang import QueryError
+from omnigraph.merge.conflicts import Conflict, MergeConflicts
 from omnigraph.plan import MutationPlan, ReadPlan, compile_query
-from omnigraph.policy import ALL_TYPES, PolicyAction, TypeScope
+from omnigraph.policy import ALL_TYPES, PolicyAction, PolicyDenied, TypeScope
 from omnigraph.policy.authorization import ALLOW_ALL, Authorizer
 from omnigraph.query.checks import StateCheck
 from omnigraph.query.engine import Engine
@@ -90,6 +92,16 @@ class GraphContext:
         if len(seen_there) > 1:
             self.gate.require_unrestricted("a preview of a merge", source, target)
 
+    def check_conflicts_shown(
+        self, conflicts: Sequence[Conflict], source: str, target: str
+    ) -> None:
+        """Raise MergeConflicts without conflicts that may not be looked at in advance either."""
+        try:
+            if conflicts:
+                self.check_preview(source, target)
+        except PolicyDenied:
+            raise MergeConflicts((), target, hidden=len(conflicts)) from None
+
     def check_fork(self, branch: str | None, from_: str | None) -> None:
         """Allow a load to create the branch it goes to, if it would."""
         name = self.branch(branch)
@@ -103,13 +115,20 @@ class GraphContext:
         self.gate.check_actor()
         return self.gate.check(PolicyAction.READ, find_commit(self.manifest, id_)[0].commit.branch)
 
+    def check_cherry_pick(self, id_: str, branch: str) -> None:
+        """Allow to apply a commit to a branch, which must not show more than that of the commit."""
+        sight = self.commit_sight(id_)
+        if not sight.is_everything and sight != self.gate.allowed_types(PolicyAction.READ, branch):
+            published_on = find_commit(self.manifest, id_)[0].commit.branch
+            self.gate.require_unrestricted("changes of another branch", published_on, branch)
+
     def check_revert(self, id_: str, branch: str) -> None:
         """Allow to revert a commit, which shows what was there before.
 
         A branch shows its own history; any other commit must be readable where it was published.
         """
         if self.gate.policy is not None and not self._descends_from(branch, id_):
-            self.commit_sight(id_)
+            self.check_cherry_pick(id_, branch)
 
     def _descends_from(self, branch: str, id_: str) -> bool:
         head, commit_id = head_snapshot(self.manifest, branch), CommitId(id_)

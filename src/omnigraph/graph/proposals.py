@@ -23,6 +23,7 @@ from omnigraph.graph.proposal_protocol import (
 )
 from omnigraph.graph.protocol import CommitOptions
 from omnigraph.merge.conflict_decisions import parse_decisions
+from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.merge.merge import merge
 from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.policy import PolicyAction, TypeScope
@@ -180,7 +181,12 @@ class Proposals(ProposalsApi[GraphContext, SnapshotRef]):
         before: Snapshot | None = None
         with suppress(NotFound):  # a branch that is gone is reported by the merge
             before = head_snapshot(self._context.manifest, record.source)
-        result = merge_proposal(review, number, request, self._engine, checks, options)
+        try:
+            result = merge_proposal(review, number, request, self._engine, checks, options)
+        except MergeConflicts as error:
+            conflicts = error.conflicts
+            self._context.check_conflicts_shown(conflicts, record.source, record.target)
+            raise
         return self._delete_source(record, before, result) if call.delete_branch else result
 
     def _delete_source(

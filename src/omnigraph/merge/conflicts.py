@@ -109,13 +109,18 @@ def _rule_conflict(violation: Violation) -> Conflict:
 
 
 class MergeConflicts(OmniError):
-    """Two sides do not go together; nothing was changed."""
+    """Two sides do not go together; nothing was changed.
 
-    def __init__(self, conflicts: Sequence[Conflict], target: str) -> None:
+    `hidden` is the number of conflicts that the actor may not read.
+    """
+
+    def __init__(self, conflicts: Sequence[Conflict], target: str, *, hidden: int = 0) -> None:
         self.conflicts = tuple(conflicts)
         shown = "; ".join(_summarize(conflict) for conflict in self.conflicts[:_MAX_SHOWN])
         more = len(self.conflicts) - _MAX_SHOWN
         rest = f"; +{more} more" if more > 0 else ""
+        if hidden:
+            rest = f"conflicts ({hidden:,}) that only actors who may read both branches see"
         super().__init__(
             f"the changes do not go together with {target}: {shown}{rest}",
             code="merge_conflict",

@@ -32,11 +32,14 @@ def identify(
 
     Raises:
         Unauthorized: the request has no token and no cookie, or one that is not valid.
-        OmniError: the request has a cookie, may change something, and came from another site.
+        OmniError: the request has a cookie or needs none, may change something, and came from
+            another site.
     """
     authorization = request.headers.get("authorization")
     session = None if authorization is not None else _session(app, service, request)
     if session is None:
+        if not service.tokens:
+            _refuse_other_sites(request)
         return service.identify(authorization), None
     if request.method not in _READS:
         check_same_site(request)
@@ -59,6 +62,17 @@ def check_same_site(request: Request) -> None:
             code="cross_site",
             category=Category.DENIED,
         )
+
+
+def _refuse_other_sites(request: Request) -> None:
+    """Raise if a page of another site sent a request that may change something.
+
+    Browsers send some of these requests without asking the server first, and a server without
+    tokens cannot distinguish them from requests of its users otherwise.
+    """
+    if request.method not in _READS and request.headers.get("sec-fetch-site") == "cross-site":
+        message = "a server without tokens changes nothing for pages of other sites"
+        raise OmniError(message, code="cross_site", category=Category.DENIED)
 
 
 def _is_same_origin(request: Request) -> bool:
