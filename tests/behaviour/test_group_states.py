@@ -212,3 +212,24 @@ def test_states_are_kept_when_old_manifest_versions_are_removed(group):
         graph.mutate(ADD, {"n": f"x{number}", "a": number})
     graph._manifest.main.compact()
     assert [people(graph, c.id) for c in commits] == PEOPLE
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_a_branch_from_within_the_group_merges_into_one_without_the_types(graph_root, number):
+    graph = og.init(graph_root.uri, "node Place { name: String @key }", **_options(graph_root))
+    graph.branches.create("empty")
+    graph.schema.apply(f"node Place {{ name: String @key }}\n{SCHEMA}")
+    graph.load({"Person": [{"name": "p0"}]})
+    changes = [(ADD, {"n": f"p{n}", "a": n}) for n in range(1, 6)]
+    results = publish_together(graph, *(lambda c=c: graph.mutate(*c) for c in changes))
+    graph.branches.create("side", from_=results[number - 1].commit.id)
+    graph.merge("side", into="empty")
+    names = [f"p{n}" for n in range(number + 1)]
+    assert sorted(people(graph, "empty")) == sorted(people(reopened(graph), "empty")) == names
+    graph.mutate(ADD, {"n": "later", "a": 0}, branch="empty")
+    assert sorted(people(graph, "empty")) == ["later", *names]
+    assert graph.verify(deep=True).ok
+
+
+def _options(graph_root):
+    return {"storage_options": graph_root.options or None}

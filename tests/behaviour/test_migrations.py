@@ -582,3 +582,19 @@ def test_a_difference_back_to_before_a_wider_type_is_exact(graph_root):
     back = [(c.id, c.after, c.before) for c in graph.diff("main", old)]
     assert [id_ for id_, _, _ in there] == ids
     assert back == there
+
+
+def test_a_new_property_with_a_default_changes_no_entity(graph_root):
+    schema = "node T { k: String @key  n: I32? }"
+    graph = og.init(graph_root.uri, schema, storage_options=graph_root.options)
+    graph.load({"T": [{"k": "a", "n": 1}, {"k": "b", "n": 2}, {"k": "c"}]})
+    old = graph.snapshot().commit_id
+    graph.schema.apply(schema.replace("n: I32?", 'n: I32?  d: String @default("x")'))
+    assert list(graph.diff(old, "main")) == []
+    graph.mutate('query q() { update T set { n: 3 } where k = "a" }')
+    graph.mutate('query q() { update T set { d: "y" } where k = "b" }')
+    changes = {c.id: (c.before.properties, c.after.properties) for c in graph.diff(old, "main")}
+    assert changes == {
+        "a": ({"k": "a", "n": 1}, {"k": "a", "n": 3, "d": "x"}),
+        "b": ({"k": "b", "n": 2}, {"k": "b", "n": 2, "d": "y"}),
+    }

@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog import AcceptedType, Property, TypeKind
+from omnigraph.catalog.defaults import default_value
 from omnigraph.changes.version_history import VersionHistory
 from omnigraph.dataset_view import DatasetView, blob_properties
 from omnigraph.errors import VersionReclaimed
 from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.storage.version_diff import differing_rows, rewritten_rows
-from omnigraph.types.arrow import Mask, same_values
+from omnigraph.types.arrow import Mask, same_values, to_column
 
 ENTITY_BATCH = 4_096
 """Entities that are read together."""
@@ -168,11 +169,25 @@ def _drop_equal(delta: TypeDelta, old: AcceptedType, new: AcceptedType) -> TypeD
 
 
 def same_rows(before: pa.Table, after: pa.Table, old: AcceptedType, new: AcceptedType) -> Mask:
-    """Return row by row whether two entities are the same; a property one type lacks is null."""
+    """Return row by row whether two entities are the same.
+
+    A property that the old type lacks is null, or has its default.
+    """
     mask = np.ones(before.num_rows, np.bool_)
-    for _, same in same_columns(before, after, old, new):
+    former = set(old.property_ids.values())
+    for name, same in same_columns(before, after, old, new):
+        if name in new.property_ids and new.property_ids[name] not in former:
+            same = same | _has_default(after[name], new.definition.properties[name])
         mask &= same
     return mask
+
+
+def _has_default(column: pa.ChunkedArray, property_: Property) -> Mask:
+    """Return which values are the default that a new property has where none was set."""
+    default = default_value(property_)
+    if default is None:
+        return np.zeros(len(column), np.bool_)
+    return same_values(column, to_column([default] * len(column), property_.type))
 
 
 def same_columns(

@@ -256,8 +256,8 @@ class _OptimizeRun:
     def _carry_over(self, snapshot: Snapshot, table_key: str) -> bool:
         """Base the maintenance of a type on a state; return whether that is possible."""
         done, entry = self._done.get(table_key), snapshot.entries().get(table_key)
-        if done is None or entry is None:
-            return False
+        if done is None or entry is None or done.path != entry.path(table_key):
+            return False  # another type may have the name by now
         if done.version == entry.version or done.staged is None:
             return True
         moved = _carried_over(self._manifest, done.staged, entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -144,8 +144,9 @@ class MergeChanges:
         conflicts: list[Conflict] = []
         change = changes.of(shape)
         adopted = self.sharing and len(self.bases) == 1 and self._is_unchanged(type_)
-        adopted |= side.entry.key in self.added
         adopted &= not side.entry.excluded
+        is_added = side.entry.key in self.added
+        adopted |= is_added
         inserted: list[pa.Array] = []
         same = self._same_models(side, change)
         for states in self._three_way_rows(side, shape):
@@ -156,7 +157,10 @@ class MergeChanges:
             if combined.rows.num_rows:
                 change.batches.append(RowBatch(combined.rows, kept=same - combined.decided))
             change.deleted.update(dict.fromkeys(combined.deleted))
-        if adopted and (not change.is_empty or side.entry.key in self.added):
+        if adopted and is_added:
+            entry = self.committed.snapshot.entry(type_.entity)
+            change.adopted = replace(entry, rows=side.entry.rows)
+        elif adopted and not change.is_empty:
             change.adopted = side.entry
         elif self.sharing and sum(map(len, inserted)) >= MIN_SHARED_INSERTS:
             change.shared = self._shared(side, type_, pa.concat_arrays(inserted))

@@ -5,8 +5,8 @@ Staged columns are not visible: the merge continues from there and publishes bot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -144,8 +144,9 @@ class EvolvedTarget:
     """A target as it was, and as it is under the merged schema.
 
     `added` are types it gets, `dropped` those it loses, `rules` what the merged schema newly
-    requires of its entities. With `conflicts` there is no merged schema; `after` then serves to
-    find the entities that conflict, too.
+    requires of its entities. `completed` are the versions of the source, by type, of which a state
+    within a group of commits was staged as a version of its own. With `conflicts` there is no
+    merged schema; `after` then serves to find the entities that conflict, too.
     """
 
     before: Snapshot
@@ -154,6 +155,7 @@ class EvolvedTarget:
     dropped: tuple[AcceptedType, ...] = ()
     rules: tuple[tuple[AcceptedType, AcceptedType, MigrationRules], ...] = ()
     conflicts: tuple[Conflict, ...] = ()
+    completed: Mapping[object, int] = field(default_factory=dict)
 
     def changed_types(self) -> Iterator[AcceptedType]:
         """Yield the types of the target that the merged schema changes, as they become.
@@ -204,7 +206,11 @@ class EvolvedTarget:
         entry = self.before.head.datasets.get(dataset.key)
         if entry is not None:
             return with_checksums(manifest.datasets, replace(dataset, expected=entry.physical))
-        return replace(dataset, expected=None, location=dataset.path)
+        new = replace(dataset, expected=None, location=dataset.path)
+        if dataset.key in self.completed:
+            based = replace(dataset, expected=self.completed[dataset.key])
+            new = replace(new, checksums=with_checksums(manifest.datasets, based).checksums)
+        return new
 
     def _reshaped(self) -> Iterator[StagedDataset]:
         for key, entry in self.after.entries().items():
@@ -254,14 +260,20 @@ def _stage_columns(
 ) -> EvolvedTarget:
     """Stage the columns that the merged schema needs."""
     entries: dict[object, DatasetEntry] = {}
-    added, rules = set(), []
+    added, rules, completed = set(), [], dict[object, int]()
     for new in (type_ for kind in _KINDS for type_ in merged.accepted.of_kind(kind)):
         old = target.schema.by_id(new.id)
         if old is None or old.incarnation != new.incarnation:
             # It has no entities yet: those of the source are merged in like any others.
             home = source.schema.by_id(new.id)
             assert home is not None, "one of the sides has each type"
-            entry = replace(source.entry(home.entity), version=0, rows=0)
+            entry = source.entry(home.entity)
+            if entry.excluded:
+                completed[entry.key] = entry.physical
+                with manifest.reading(home.entity, entry, to_change=True) as handle:
+                    manifest.datasets.keep(entry.path(home.entity), handle)
+                    entry = replace(entry, physical=int(handle.version), excluded=0)
+            entry = replace(entry, version=0, rows=0)
             added.add(entry.key)
         else:
             entry = target.entry(old.entity)
@@ -276,7 +288,9 @@ def _stage_columns(
     stay = {(t.id, t.incarnation) for t in merged.accepted.types}
     dropped = tuple(t for t in target.types() if (t.id, t.incarnation) not in stay)
     after = _evolved_snapshot(target, merged, entries)
-    return EvolvedTarget(target, after, frozenset(added), dropped, tuple(rules))
+    return EvolvedTarget(
+        target, after, frozenset(added), dropped, tuple(rules), completed=completed
+    )
 
 
 def _widened_schema(source: AcceptedSchema, target: AcceptedSchema) -> AcceptedSchema:

@@ -258,3 +258,36 @@ def test_indexes_built_in_pieces_are_put_together(graph, monkeypatch, luck):
         read = "query q($s: String) { match { $n: Note { slug: $s } } return { $n.slug } }"
         assert graph.query(read, {"s": f"n{number}"}).rows == [{"n.slug": f"n{number}"}]
     assert graph.verify().ok
+
+
+@pytest.mark.parametrize(
+    "schemas",
+    [
+        ("node B { k: String @key }", "node A { k: String @key }\nnode B { k: String @key }"),
+        (
+            'node C @rename_from("A") { k: String @key }\nnode B { k: String @key }',
+            'node C { k: String @key }\nnode A @rename_from("B") { k: String @key }',
+        ),
+    ],
+    ids=["created again", "renamed"],
+)
+def test_maintenance_goes_on_when_another_type_gets_the_name_of_one(tmp_path, schemas):
+    graph = og.init(tmp_path / "g", "node A { k: String @key }\nnode B { k: String @key }")
+    rows = [[{"k": f"{n}"}] for n in range(3)]
+    for row in rows:
+        graph.load({"A": row, "B": row})
+    other = og.open(graph.uri)
+
+    def migrate():
+        for schema in schemas:
+            other.schema.apply(schema)
+        if not other.snapshot().entry("node:A").rows:
+            for row in rows:
+                other.insert("A", row)
+
+    waiting = beside(graph, migrate)
+    report = graph.optimize()
+    assert not waiting
+    assert report.commit is not None
+    assert graph.snapshot().entry("node:A").rows == len(rows)
+    assert graph.verify().ok

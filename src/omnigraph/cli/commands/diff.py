@@ -38,6 +38,10 @@ def diff(
 
     A and B are branches, tags, commit IDs or timestamps.
     """
+    if as_lines and (stat or json_requested()):
+        raise click.UsageError(
+            f"{'--stat' if stat else '--json'} and --jsonl are mutually exclusive"
+        )
     graph, tally = open_addressed_graph(uri, store), ChangeTotals()
     old, new = graph.snapshot(old_state), graph.snapshot(new_state)
     changes = tally.counting(graph.diff(old, new, **scope))

@@ -48,8 +48,7 @@ from omnigraph.query.engine_names import SPARK_ENGINE
     "--format",
     "format_",
     type=click.Choice(("parquet", "csv", "ndjson")),
-    default="parquet",
-    help="File format of --parts.",
+    help="File format of --parts.  [default: parquet]",
 )
 @engine_option
 @click.option(
@@ -69,7 +68,7 @@ def export(
     types: tuple[str, ...],
     folder: Path | None,
     parts: str | None,
-    format_: str,
+    format_: str | None,
     engine: EngineName,
     archive: Path | None,
     jsonl: bool,
@@ -88,6 +87,8 @@ def export(
         )
     if history and archive is None:
         raise click.UsageError("--history needs --archive FILE")
+    if format_ is not None and parts is None:
+        raise click.UsageError("--format needs --parts FOLDER")
     if engine == SPARK_ENGINE and parts is None:
         raise click.UsageError("--engine spark needs --parts FOLDER")
     graph = open_addressed_graph(uri, store)
@@ -99,7 +100,8 @@ def export(
         print_result({"uri": graph.uri, **report.to_json()}, text)
     elif parts is not None:
         with show_progress("exporting", spark_details(engine)):
-            counts = graph.export_parts(parts, at, types=types, format=format_, engine=engine)
+            kind = format_ or "parquet"
+            counts = graph.export_parts(parts, at, types=types, format=kind, engine=engine)
         _print_export(graph, parts, counts)
     elif folder is not None:
         with show_progress("exporting"):

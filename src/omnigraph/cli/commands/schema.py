@@ -60,6 +60,9 @@ def plan(
     allow_data_loss: bool,
 ) -> None:
     """Show the migration steps to a new schema, or why it is refused."""
+    is_files = old_path is not None or new_path is not None
+    if is_files and (new_schema, uri, store) != (None, None, None):
+        raise click.UsageError("--from and --to compare two files: pass no graph and no --schema")
     if old_path is not None and new_path is not None:
         print_file_plan(old_path, new_path, allow_data_loss=allow_data_loss)
         return
