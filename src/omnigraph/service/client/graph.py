@@ -80,7 +80,7 @@ from omnigraph.service.operations.queries import entity, explain, export, query
 from omnigraph.service.operations.review import run_stored_checks
 from omnigraph.service.operations.running import cancel_running, list_running
 from omnigraph.service.operations.stored import invoke, invoke_if, list_queries
-from omnigraph.write.load import LoadOptions, LoadResult
+from omnigraph.write.load import LoadOptions, LoadResult, WriteMode
 from omnigraph.write.mutation import MutationResult
 from omnigraph.write.violations import ValidationFailed
 
@@ -362,6 +362,12 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         branch, from_ = self._branch(target.branch), options.from_
         mode = wire.LoadMode(options.mode)
         upload = self._upload(data, branch, from_, options.encoding)
+        if upload.empty and options.mode is WriteMode.OVERWRITE:
+            message = (
+                f"a server cannot overwrite {', '.join(upload.empty)} without any row: "
+                "delete the entities by a mutation"
+            )
+            raise InvalidInput(message, code="remote_unsupported")
         if not options.strict:
             if options.partial:
                 message = "a load of the older grammar takes whole entities"
@@ -369,7 +375,11 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
             if vectors_from is not None:
                 message = "a load of the older grammar cannot name the model of vectors"
                 raise InvalidInput(message, code="remote_unsupported")
-            text = upload.content.decode("utf-8")
+            try:
+                text = upload.content.decode("utf-8")
+            except UnicodeDecodeError as error:
+                message = f"the data is not UTF-8 text: byte {error.start} is not"
+                raise InvalidInput(message, code="body_malformed") from error
             ingest = wire.IngestRequest(data=text, branch=branch, from_=from_, mode=mode)
             answer = self._context.call(load, ingest, headers=prefer_wait(target))
             return read_load(members(answer))

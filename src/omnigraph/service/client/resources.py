@@ -44,6 +44,7 @@ from omnigraph.service.client.decode import (
     read_tag,
 )
 from omnigraph.service.client.transport import RemoteCall, Transport
+from omnigraph.service.client.uploads import unsupported_value
 from omnigraph.service.operations.branches import (
     create_branch,
     create_tag,
@@ -130,7 +131,7 @@ class RemoteAddress:
             method=operation.method,
             path=self.path() + path,
             query=tuple(query),
-            json=msgspec.to_builtins(content) if is_json else None,
+            json=msgspec.to_builtins(content, enc_hook=unsupported_value) if is_json else None,
             content=content if isinstance(content, bytes) else None,
             headers=sent,
             reads=not operation.writes,
