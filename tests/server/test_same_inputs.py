@@ -166,3 +166,33 @@ def test_a_type_is_not_overwritten_without_rows_in_silence(graphs):
         remote.load({"Note": [], "N": [{"name": "a"}]}, mode="overwrite")
     assert caught.value.code == "remote_unsupported"
     assert remote.load({"Note": []}).total == 0
+
+
+@pytest.mark.parametrize(
+    ("selector", "code"),
+    [
+        (("N", "blobs", "s"), "not_a_blob"),
+        (("node:N", "blobs", "s"), "not_a_blob"),
+        (("N", "blobs", "nothing"), "not_a_blob"),
+        (("N", "nobody", "b"), "entity_not_found"),
+        (("N", "nobody", "s"), "not_a_blob"),
+        (("To", "nobody", "b"), "not_a_blob"),
+        (("Nothing", "blobs", "b"), "unknown_type"),
+    ],
+)
+def test_bytes_are_put_into_blobs_only(graphs, selector, code):
+    for graph in graphs:
+        graph.insert("N", [{"name": "blobs", "s": "as it was"}], mode="merge")
+    assert same(graphs, lambda graph: graph.put_blob(*selector, b"x"))[1] == code
+    assert same(graphs, lambda graph: stored(graph, "blobs", "s")) == [{"n.s": "as it was"}]
+
+
+def test_blobs_are_put_and_cleared_alike(graphs):
+    def story(graph):
+        graph.insert("N", [{"name": "blob"}], mode="merge")
+        put = [graph.put_blob("N", "blob", "b", data) is None for data in (b"x", b"x", b"")]
+        empty = graph.blob("N", "blob", "b").read()
+        clear = [graph.clear_blob("N", "blob", "b") is None for _ in range(2)]
+        return put, empty, clear
+
+    assert same(graphs, story) == ([False, True, False], b"", [False, True])
