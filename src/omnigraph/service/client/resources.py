@@ -68,6 +68,7 @@ from omnigraph.service.operations.queries import snapshot
 from omnigraph.service.operations.schema import apply_schema, plan_schema
 from omnigraph.service.wire.parameters import ParameterLocation
 from omnigraph.write.inputs.byte_streams import chunks_as_file
+from omnigraph.write.request import check_timeout
 from omnigraph.write.schema_migration import SchemaOptions, SchemaResult
 
 RemoteTarget = str | datetime | Snapshot | RemoteSnapshot
@@ -168,7 +169,10 @@ class RemoteAddress:
 
 def prefer_wait(target: CommitOptions) -> dict[str, str]:
     """Return the header that states how many seconds a write may wait for other writers."""
-    return {} if target.timeout is None else {"Prefer": f"wait={math.ceil(target.timeout)}"}
+    if target.timeout is None:
+        return {}
+    check_timeout(target.timeout)
+    return {"Prefer": f"wait={math.ceil(target.timeout)}"}
 
 
 def _query_values(value: object) -> list[str]:
