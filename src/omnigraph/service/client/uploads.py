@@ -26,7 +26,13 @@ from omnigraph.types.temporal import to_milliseconds
 from omnigraph.write.coercion import column_cells, to_data_value
 from omnigraph.write.inputs.byte_streams import UnreadableInput, open_source, source_name
 from omnigraph.write.inputs.sources import check_source
-from omnigraph.write.inputs.table_reader import InputTable, memory_table, open_table, table_files
+from omnigraph.write.inputs.table_reader import (
+    InputTable,
+    checked_batches,
+    memory_table,
+    open_table,
+    table_files,
+)
 from omnigraph.write.progress import ProgressMeter
 from omnigraph.write.violations import (
     InputLocation,
@@ -123,7 +129,10 @@ def _typed_chunks(key: str, rows: Any, catalog: Catalog) -> Iterator[UploadChunk
     properties = (catalog.nodes if kind == "node" else catalog.edges)[name].properties
     types = {property_.name: property_.type for property_ in properties.values()}
     for place, records in _tables(name, rows, types):
-        lines = [_line(kind, name, row, types) for row in records]
+        try:
+            lines = [_line(kind, name, row, types) for row in records]
+        except UnreadableInput as error:
+            raise InvalidInput(f"{place}: {error}", code="input_unreadable") from error
         yield UploadChunk(place, "row", b"".join(lines), len(lines))
 
 
@@ -207,7 +216,7 @@ def _cells(
     if table.text:
         message = f"{name}: a server takes no CSV; read it into a table with types first"
         raise InvalidInput(message, code="remote_unsupported")
-    for batch in table.batches:
+    for batch in checked_batches(table.batches):
         names = batch.schema.names
         columns = [
             column_cells(column, types.get(column_name, _TEXT_TYPE))

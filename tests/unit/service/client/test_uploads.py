@@ -3,7 +3,9 @@
 from collections import Counter
 
 import pyarrow as pa
+import pytest
 
+from omnigraph.errors import InvalidInput
 from omnigraph.service.client.uploads import to_upload
 from omnigraph.write.violations import InputLocation, ValidationFailed, Violation, ViolationRule
 from tests.support.catalogs import sound
@@ -40,3 +42,14 @@ def test_lines_are_reported_by_file_and_row(tmp_path):
     assert str(refused) == "Person, row 2: no"
     assert (refused.total, refused.totals) == (1, {"value": 1})
     assert str(rows.placed(wrong(9))) == "line 9: no"
+
+
+def test_a_table_that_cannot_be_read_on_is_reported():
+    def batches():
+        yield pa.record_batch({"name": ["ann"]})
+        raise ValueError("the source is gone")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("name", pa.string())]), batches())
+    with pytest.raises(InvalidInput, match="^Person: .*the source is gone$") as caught:
+        to_upload({"Person": reader}, CATALOG)
+    assert caught.value.code == "input_unreadable"
