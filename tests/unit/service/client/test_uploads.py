@@ -50,6 +50,6 @@ def test_a_table_that_cannot_be_read_on_is_reported():
         raise ValueError("the source is gone")
 
     reader = pa.RecordBatchReader.from_batches(pa.schema([("name", pa.string())]), batches())
-    with pytest.raises(InvalidInput, match="^Person: .*the source is gone$") as caught:
+    with pytest.raises(InvalidInput, match=r"^Person: .*the source is gone$") as caught:
         to_upload({"Person": reader}, CATALOG)
     assert caught.value.code == "input_unreadable"
