@@ -21,7 +21,7 @@ from omnigraph.embed.config import (
     same_model,
     settings_for_model,
 )
-from omnigraph.embed.provider import Matrix, Provider, Role
+from omnigraph.embed.provider import Matrix, Provider, Role, check_vectors
 from omnigraph.errors import Category, OmniError
 
 ProviderChoice: TypeAlias = Provider | Mapping[str, str] | EmbeddingSettings | None
@@ -100,7 +100,8 @@ class Embedder:
     def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Matrix:
         """Return a unit vector for each text, in order."""
         distinct = list(dict.fromkeys(texts))
-        vectors = self.provider.embed(distinct, dimension, role)
+        answer = self.provider.embed(distinct, dimension, role)
+        vectors = check_vectors(answer, distinct, dimension, self.model)
         if len(distinct) == len(texts):
             return vectors
         indices = {text: index for index, text in enumerate(distinct)}

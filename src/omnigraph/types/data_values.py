@@ -10,6 +10,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -32,7 +33,7 @@ _PYTHON_TYPES = frozenset((type(None), bool, int, float, str, bytes))
 
 
 def to_python(value: Any) -> Any:
-    """Return a value of NumPy or pandas as that of Python; a missing instant (NaT) is None."""
+    """Return a decimal or a value of NumPy or pandas as a plain one; a missing instant is None."""
     if type(value) in _PYTHON_TYPES:
         return value
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
@@ -40,6 +41,9 @@ def to_python(value: Any) -> Any:
             # NumPy lists instants of nanoseconds as numbers.
             value = value.astype("datetime64[us]")
         return value.tolist()
+    if isinstance(value, Decimal):
+        is_whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if is_whole else float(value)
     if isinstance(value, datetime) and value != value:  # noqa: PLR0124 - only NaT differs from itself
         return None
     return value

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from decimal import Decimal
 from typing import Any, NoReturn, Protocol
 
 import pyarrow as pa
@@ -141,14 +140,12 @@ def to_data_value(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any
     """Return what other libraries call a number, list or day as ours."""
     value = to_python(value)
     if isinstance(value, list | tuple):
-        return [_number_or_day(to_python(item), type_) for item in value]
-    return _number_or_day(value, type_)
+        return [_to_day(to_python(item), type_) for item in value]
+    return _to_day(value, type_)
 
 
-def _number_or_day(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
-    if isinstance(value, Decimal):
-        is_whole = value.is_finite() and value == value.to_integral_value()
-        return int(value) if is_whole else float(value)
+def _to_day(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
+    """Return a day where a property holds days and there is no time of day."""
     if type_.scalar is Scalar.DATE and isinstance(value, datetime) and value.time() == time.min:
         return value.date()
     return value

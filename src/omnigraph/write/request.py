@@ -50,16 +50,20 @@ class WriteRequest:
     timeout: float = DEFAULT_TIMEOUT_SECONDS
 
     def __post_init__(self) -> None:
-        timeout: object = self.timeout  # callers may pass anything
-        if not isinstance(timeout, int | float) or not 0 <= timeout < float("inf"):
-            message = f"a timeout is a number of seconds from 0 on, not {timeout!r}"
-            raise InvalidInput(message, code="timeout_invalid")
+        check_timeout(self.timeout)
         for word, text in (("an actor", self.actor), ("a message", self.message)):
             try:
                 (text or "").encode()
             except UnicodeEncodeError as error:
                 message = f"{word} with half of a surrogate pair is not valid Unicode"
                 raise InvalidInput(message, code="text_invalid") from error
+
+
+def check_timeout(timeout: object) -> None:
+    """Raise InvalidInput for a timeout that is not a number of seconds."""
+    if not isinstance(timeout, int | float) or not 0 <= timeout < float("inf"):
+        message = f"a timeout is a number of seconds from 0 on, not {timeout!r}"
+        raise InvalidInput(message, code="timeout_invalid")
 
 
 def permit_for(gate: Authorizer, branch: str) -> WritePermit:

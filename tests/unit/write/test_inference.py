@@ -444,3 +444,12 @@ def test_wide_tables_are_compared_some_columns_at_a_time(infer, monkeypatch):
     )
     assert [edge.dst.column for edge in schema.edges] == names
     assert [node.properties[0].name for node in schema.nodes if node.properties] == ["title"]
+
+
+def test_numbers_that_are_not_finite_are_refused_without_a_traceback(tmp_path):
+    found = og.infer({"T": pa.table({"id": [1, 2], "x": [float("nan"), 1.0]})})
+    graph = og.init(tmp_path / "graph", found.schema)
+    with pytest.raises(og.ValidationFailed) as caught:
+        graph.load(found.rows())
+    [violation] = caught.value.violations
+    assert violation.message == "column `x` of T: value nan is not a finite F64"

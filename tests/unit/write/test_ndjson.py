@@ -6,6 +6,7 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
+import omnigraph.graph as og
 from omnigraph.write.inputs.line_parser import (
     MAX_LINE_BYTES,
     LineBlock,
@@ -306,3 +307,16 @@ def test_line_of_too_many_brackets_is_refused_before_it_is_parsed():
 
 def test_brackets_inside_text_do_not_count():
     assert rows(ndjson(thing("a", title="[]" * 140_000))) == ["a"]
+
+
+@pytest.mark.parametrize("zero", ["-0", "-0.0", "0", "-0e1"])
+def test_negative_zeros_are_read_alike(tmp_path, zero):
+    schema = "node N { name: String @key  one: F64?  all: [F32]?  at: Vector(2)? }"
+    data = f'{{"one": {zero}, "all": [1, {zero}], "at": [{zero}, 1], "name": "%s"}}'
+    lines = [f'{{"type": "N", "data": {data % name}}}\n' for name in "ab"]
+    graph = og.init(tmp_path / "graph", schema)
+    # The grammar reads lines one by one where one of them is in doubt.
+    graph.load(lines[0].encode())
+    graph.load((lines[1].rstrip() + " \n").encode())
+    one, two = (graph.entity_at("N", name) for name in "ab")
+    assert repr({**one, "id": "", "name": ""}) == repr({**two, "id": "", "name": ""})

@@ -80,7 +80,8 @@ from omnigraph.service.operations.queries import entity, explain, export, query
 from omnigraph.service.operations.review import run_stored_checks
 from omnigraph.service.operations.running import cancel_running, list_running
 from omnigraph.service.operations.stored import invoke, invoke_if, list_queries
-from omnigraph.write.load import LoadOptions, LoadResult
+from omnigraph.types import Scalar
+from omnigraph.write.load import LoadOptions, LoadResult, WriteMode
 from omnigraph.write.mutation import MutationResult
 from omnigraph.write.violations import ValidationFailed
 
@@ -325,15 +326,26 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         self, selector: tuple[str, str, str], data: bytes | None, target: CommitOptions
     ) -> Commit | None:
         type_name, id_, property_ = selector
-        bare = type_name.partition(":")[2] or type_name
-        if self.entity_at(type_name, id_, self._branch(target.branch)) is None:
-            raise NotFound(f"{bare} '{id_}' does not exist", code="entity_not_found", type=bare)
+        kind, _, bare = type_name.rpartition(":")
+        branch = self._branch(target.branch)
+        entity = self.entity_at(type_name, id_, branch)
+        catalog = self.snapshot(branch).catalog
+        is_node = kind == "node" or (not kind and bare in catalog.nodes)
+        type_ = catalog.nodes[bare] if is_node else catalog.edges[bare]
+        declared = type_.properties.get(property_)
+        if declared is None or declared.type.scalar is not Scalar.BLOB:
+            word = "node" if is_node else "edge"
+            message = f"{word} type {bare} has no Blob property '{property_}'"
+            raise InvalidInput(message, code="not_a_blob", type=bare)
         source = (
             "query put($id: String, $data: String?) "
             f"{{ update {bare} set {{ {property_}: $data }} where id = $id }}"
         )
         params = {"id": id_, "data": data}
-        return self._mutate(QueryCall(source, params), target).commit
+        done = None if entity is None else self._mutate(QueryCall(source, params), target)
+        if done is None or not (done.affected_nodes or done.affected_edges):
+            raise NotFound(f"{bare} '{id_}' does not exist", code="entity_not_found", type=bare)
+        return done.commit
 
     def recoveries(self) -> list[dict[str, Any]]:
         answer = self._context.call(list_recoveries, wire.NoRequest())
@@ -362,6 +374,12 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
         branch, from_ = self._branch(target.branch), options.from_
         mode = wire.LoadMode(options.mode)
         upload = self._upload(data, branch, from_, options.encoding)
+        if upload.empty and options.mode is WriteMode.OVERWRITE:
+            message = (
+                f"a server cannot overwrite {', '.join(upload.empty)} without any row: "
+                "delete the entities by a mutation"
+            )
+            raise InvalidInput(message, code="remote_unsupported")
         if not options.strict:
             if options.partial:
                 message = "a load of the older grammar takes whole entities"
@@ -369,7 +387,11 @@ class RemoteGraph(GraphApi[RemoteAddress, RemoteTarget]):
             if vectors_from is not None:
                 message = "a load of the older grammar cannot name the model of vectors"
                 raise InvalidInput(message, code="remote_unsupported")
-            text = upload.content.decode("utf-8")
+            try:
+                text = upload.content.decode("utf-8")
+            except UnicodeDecodeError as error:
+                message = f"the data is not UTF-8 text: byte {error.start} is not"
+                raise InvalidInput(message, code="body_malformed") from error
             ingest = wire.IngestRequest(data=text, branch=branch, from_=from_, mode=mode)
             answer = self._context.call(load, ingest, headers=prefer_wait(target))
             return read_load(members(answer))

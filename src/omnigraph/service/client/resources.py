@@ -44,6 +44,7 @@ from omnigraph.service.client.decode import (
     read_tag,
 )
 from omnigraph.service.client.transport import RemoteCall, Transport
+from omnigraph.service.client.uploads import unsupported_value
 from omnigraph.service.operations.branches import (
     create_branch,
     create_tag,
@@ -67,6 +68,7 @@ from omnigraph.service.operations.queries import snapshot
 from omnigraph.service.operations.schema import apply_schema, plan_schema
 from omnigraph.service.wire.parameters import ParameterLocation
 from omnigraph.write.inputs.byte_streams import chunks_as_file
+from omnigraph.write.request import check_timeout
 from omnigraph.write.schema_migration import SchemaOptions, SchemaResult
 
 RemoteTarget = str | datetime | Snapshot | RemoteSnapshot
@@ -130,7 +132,7 @@ class RemoteAddress:
             method=operation.method,
             path=self.path() + path,
             query=tuple(query),
-            json=msgspec.to_builtins(content) if is_json else None,
+            json=msgspec.to_builtins(content, enc_hook=unsupported_value) if is_json else None,
             content=content if isinstance(content, bytes) else None,
             headers=sent,
             reads=not operation.writes,
@@ -167,7 +169,10 @@ class RemoteAddress:
 
 def prefer_wait(target: CommitOptions) -> dict[str, str]:
     """Return the header that states how many seconds a write may wait for other writers."""
-    return {} if target.timeout is None else {"Prefer": f"wait={math.ceil(target.timeout)}"}
+    if target.timeout is None:
+        return {}
+    check_timeout(target.timeout)
+    return {"Prefer": f"wait={math.ceil(target.timeout)}"}
 
 
 def _query_values(value: object) -> list[str]:

@@ -8,24 +8,31 @@ from __future__ import annotations
 import json
 import os
 import re
-from base64 import b64encode
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
+from math import isfinite
 from typing import Any
-
-import pyarrow as pa
 
 from omnigraph.catalog import Catalog
 from omnigraph.catalog.model import resolve_endpoint_columns
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
-from omnigraph.types import Scalar
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.data_values import blob_text, to_python
 from omnigraph.types.temporal import to_milliseconds
+from omnigraph.write.coercion import column_cells, to_data_value
 from omnigraph.write.inputs.byte_streams import UnreadableInput, open_source, source_name
 from omnigraph.write.inputs.sources import check_source
-from omnigraph.write.inputs.table_reader import InputTable, memory_table, open_table, table_files
+from omnigraph.write.inputs.table_reader import (
+    InputTable,
+    checked_batches,
+    memory_table,
+    open_table,
+    table_files,
+)
 from omnigraph.write.progress import ProgressMeter
 from omnigraph.write.violations import (
     InputLocation,
@@ -37,9 +44,17 @@ from omnigraph.write.violations import (
 
 _FIRST = re.compile(r"(?<=\(first at )line (\d+)(?=\)$)")
 """How a message says where an entity was given before."""
-_TIMESTAMP = pa.timestamp("ms", "UTC")
-_TIMESTAMP_CASTS = {pa.date64(): _TIMESTAMP, pa.list_(pa.date64()): pa.list_(_TIMESTAMP)}
+_BOM = b"\xef\xbb\xbf"
+_TEXT_TYPE = PropertyType(Scalar.STRING)
 _ENDPOINT_NAMES = {"src": "from", "dst": "to"}
+
+
+def unsupported_value(_: object) -> dict[str, Any]:
+    """Return what is sent for a value that JSON does not have: an object, which nothing takes.
+
+    So the server reports the value with its place, as an embedded graph does.
+    """
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +69,10 @@ class UploadChunk:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The lines to send, in chunks by source."""
+    """The lines to send, in chunks by source; `empty` are the types given without a row."""
 
     pieces: tuple[UploadChunk, ...]
+    empty: tuple[str, ...] = ()
 
     @property
     def content(self) -> bytes:
@@ -92,9 +108,9 @@ def to_upload(
 ) -> Upload:
     """Return lines of JSON for whatever a load takes; `encoding` is that of files with lines."""
     if isinstance(data, Mapping):
-        return Upload(
-            tuple(p for key, rows in data.items() for p in _typed_chunks(key, rows, catalog))
-        )
+        chunks = {key: tuple(_typed_chunks(key, rows, catalog)) for key, rows in data.items()}
+        empty = tuple(key for key, parts in chunks.items() if not any(p.lines for p in parts))
+        return Upload(tuple(part for parts in chunks.values() for part in parts), empty)
     sources = data if isinstance(data, list | tuple) else [data]
     return Upload(tuple(_read_chunk(source, encoding) for source in sources))
 
@@ -102,7 +118,7 @@ def to_upload(
 def _read_chunk(source: Any, encoding: str | None) -> UploadChunk:  # noqa: ANN401 - a path, a file or bytes
     check_source(source)
     with open_source(source, ProgressMeter(), encoding) as stream:
-        content = stream.read()
+        content = stream.read().removeprefix(_BOM)
     if not content.endswith(b"\n"):
         content += b"\n"
     return UploadChunk(source_name(source), "line", content, content.count(b"\n"))
@@ -111,23 +127,40 @@ def _read_chunk(source: Any, encoding: str | None) -> UploadChunk:  # noqa: ANN4
 def _typed_chunks(key: str, rows: Any, catalog: Catalog) -> Iterator[UploadChunk]:  # noqa: ANN401
     kind, name = _type(key, catalog)
     properties = (catalog.nodes if kind == "node" else catalog.edges)[name].properties
-    moments = frozenset(p.name for p in properties.values() if p.type.scalar is Scalar.DATE_TIME)
-    for place, records in _tables(name, rows, moments):
-        lines = [_line(kind, name, row, properties) for row in records]
+    types = {property_.name: property_.type for property_ in properties.values()}
+    for place, records in _tables(name, rows, types):
+        try:
+            lines = [_line(kind, name, row, types) for row in records]
+        except UnreadableInput as error:
+            raise InvalidInput(f"{place}: {error}", code="input_unreadable") from error
         yield UploadChunk(place, "row", b"".join(lines), len(lines))
 
 
-def _line(kind: str, name: str, row: Mapping[str, Any], properties: Collection[str]) -> bytes:
-    values = {column: plain_value(value) for column, value in row.items()}
+def _line(kind: str, name: str, row: Mapping[str, Any], types: Mapping[str, PropertyType]) -> bytes:
+    values = {
+        str(column): _to_json(value, types.get(column, _TEXT_TYPE))
+        for column, value in row.items()
+        if not (column == "id" and value is None)
+    }
     line: dict[str, Any] = {"type": name, "data": values}
     if kind == "edge":
-        meant = resolve_endpoint_columns(values, properties)
+        meant = resolve_endpoint_columns(values, types)
         ends = {_ENDPOINT_NAMES[meant[c]]: values.pop(c) for c in list(values) if c in meant}
         line = {"edge": name, **ends, "data": values}
     try:
-        return json.dumps(line, ensure_ascii=False).encode() + b"\n"
+        return _dumps(line, ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:  # the server reports where it is
-        return json.dumps(line).encode() + b"\n"
+        return _dumps(line).encode() + b"\n"
+
+
+_dumps = partial(json.dumps, default=unsupported_value, skipkeys=True)
+
+
+def _to_json(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
+    """Return a value of a row as the line has it that means the same."""
+    if isinstance(value, bytes) and type_.scalar is not Scalar.BLOB:
+        return unsupported_value(value)
+    return plain_value(to_data_value(value, type_))
 
 
 def _type(key: str, catalog: Catalog) -> tuple[str, str]:
@@ -152,24 +185,24 @@ def _type(key: str, catalog: Catalog) -> tuple[str, str]:
 def _tables(
     name: str,
     data: Any,  # noqa: ANN401 - any input of a load
-    moments: Collection[str],
+    types: Mapping[str, PropertyType],
 ) -> Iterator[tuple[str, Iterable[Mapping[str, Any]]]]:
     """Yield rows with the name of their source: a file, or the type they were passed for."""
     if isinstance(data, str | os.PathLike):
         for file in table_files(data):
             try:
                 with open_table(file, ProgressMeter()) as table:
-                    yield str(file), _cells(table, str(file), moments)
+                    yield str(file), _cells(table, str(file), types)
             except UnreadableInput as error:
                 raise InvalidInput(f"{file}: {error}", code="input_unreadable") from error
         return
     if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
         for path in data:
-            yield from _tables(name, path, moments)
+            yield from _tables(name, path, types)
         return
     table_ = memory_table(data)
     if table_ is not None:
-        yield name, _cells(table_, name, moments)
+        yield name, _cells(table_, name, types)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping | bytes):
         yield name, data
     else:
@@ -177,35 +210,42 @@ def _tables(
         raise InvalidInput(message, code="input_unknown", type=name)
 
 
-def _cells(table: InputTable, name: str, moments: Collection[str]) -> Iterator[Mapping[str, Any]]:
+def _cells(
+    table: InputTable, name: str, types: Mapping[str, PropertyType]
+) -> Iterator[Mapping[str, Any]]:
     if table.text:
         message = f"{name}: a server takes no CSV; read it into a table with types first"
         raise InvalidInput(message, code="remote_unsupported")
-    for batch in table.batches:
-        yield from _cast_timestamps(batch, moments).to_pylist()
+    for batch in checked_batches(table.batches):
+        names = batch.schema.names
+        columns = [
+            column_cells(column, types.get(column_name, _TEXT_TYPE))
+            for column_name, column in zip(names, batch.columns, strict=True)
+        ]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(names, values, strict=True))
 
 
-def _cast_timestamps(batch: pa.RecordBatch, moments: Collection[str]) -> pa.RecordBatch:
-    """Return a batch whose `date64` columns of instants keep the time of day when they are read."""
-    for place, field in enumerate(batch.schema):
-        type_ = _TIMESTAMP_CASTS.get(field.type) if field.name in moments else None
-        if type_ is not None:
-            batch = batch.set_column(place, field.name, batch.column(place).cast(type_))
-    return batch
-
-
-def plain_value(value: Any) -> Any:  # noqa: ANN401 - any value of a table or a parameter
+def plain_value(value: Any) -> Any:  # noqa: ANN401 - any value of a row or a parameter
     """Return a value as JSON has it."""
+    value = to_python(value)
     match value:
         case bytes():
-            return f"base64:{b64encode(value).decode()}"
+            return blob_text(value)
         case datetime():
-            return to_milliseconds(value).isoformat(timespec="milliseconds")
+            return _instant_text(value)
         case date():
             return value.isoformat()
         case list() | tuple():
             return [plain_value(item) for item in value]
-        case _ if hasattr(value, "tolist"):
-            return value.tolist()
+        case float() if not isfinite(value):
+            return unsupported_value(value)
         case _:
             return value
+
+
+def _instant_text(value: datetime) -> str:
+    try:
+        return to_milliseconds(value).isoformat(timespec="milliseconds")
+    except ValueError:  # out of range in UTC, which the server reports
+        return value.isoformat()

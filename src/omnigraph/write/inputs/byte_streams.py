@@ -158,7 +158,9 @@ def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
 
 def describe_read_error(error: Exception) -> str:
     """Say why bytes cannot be read on."""
-    text = " ".join(str(error).split())
+    # Arrow adds the traceback of an error in a reader that is written in Python.
+    text = " ".join(str(error).partition(". Detail: Python exception:")[0].split())
+    text = text.removeprefix("Unknown error: ")
     if isinstance(error, EOFError) or "runcated" in text or "frame" in text:
         return "the packed data ends too early"
     return text or type(error).__name__

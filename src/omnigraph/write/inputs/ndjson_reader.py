@@ -57,6 +57,7 @@ from omnigraph.write.violations import ViolationRule
 #   values as lines means one each.
 # - Arrow refuses members it does not expect and members that are given twice.
 # - Null and missing look the same to it, so lines are left alone where that makes a difference.
+# - It reads `-0` as a negative zero where a float is expected, so these lines are left alone, too.
 
 
 MAX_LINE_PREFIXES = 64
@@ -143,9 +144,12 @@ class BatchLineParser:
         picked = texts if is_whole else texts.take(pa.array(indices))
         table = self._table(picked, shape)
         if table is not None:
-            doubtful = _ambiguous_nulls(table, picked) if lines.says_null else None
-            if doubtful is not None:
-                table, indices = table.filter(pc.invert(doubtful)), indices[~np.asarray(doubtful)]
+            doubtful = _negative_zeros(table)
+            nulls = _ambiguous_nulls(table, picked) if lines.says_null else None
+            if nulls is not None:
+                doubtful |= np.asarray(nulls)
+            if doubtful.any():
+                table, indices = table.filter(pa.array(~doubtful)), indices[~doubtful]
             yield from _to_input_rows(table, lines.first + indices)
         elif len(indices) > MIN_GROUP_LINES:
             middle = len(indices) // 2
@@ -225,6 +229,22 @@ def _all_finite(column: pa.Array) -> bool:
     if not pa.types.is_floating(column.type):
         return True
     return pc.all(pc.is_finite(column)).as_py() is not False
+
+
+def _negative_zeros(table: pa.Table) -> npt.NDArray[np.bool_]:
+    """Return which lines have a negative zero: `-0` is an integer, `-0.0` is none."""
+    parts = [np.zeros(0, np.bool_)]
+    for chunk in table["data"].chunks:
+        mask = np.zeros(len(chunk), np.bool_)
+        for column in chunk.flatten():
+            is_list = pa.types.is_list(column.type)
+            items = column.flatten() if is_list else column
+            if pa.types.is_floating(items.type):
+                values = items.to_numpy(zero_copy_only=False)
+                zeros = np.flatnonzero((values == 0) & np.signbit(values))
+                mask[np.asarray(pc.list_parent_indices(column))[zeros] if is_list else zeros] = True
+        parts.append(mask)
+    return np.concatenate(parts)
 
 
 def _ambiguous_nulls(table: pa.Table, picked: pa.Array) -> pa.Array | None:

@@ -68,7 +68,7 @@ def read_table(
     if targets is None:
         return
     names, rows = frozenset(targets), table.before
-    with closing(prefetch(_checked_batches(table.batches))) as batches:
+    with closing(prefetch(checked_batches(table.batches))) as batches:
         try:
             for batch in _slices(batches):
                 if not _check_column_types(batch, targets, table, shape, builder):
@@ -87,7 +87,7 @@ def read_table(
         builder.problem(ViolationRule.SYNTAX, bad.reason, base + bad.number, shape, record=bad.text)
 
 
-def _checked_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def checked_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same; raise UnreadableInput when the file behind it cannot be read on."""
     reading = iter(batches)
     while True:

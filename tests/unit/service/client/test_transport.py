@@ -241,3 +241,11 @@ def test_timeout_of_a_write_is_sent_as_a_preference(scripted):
             with pytest.raises(og.OmniError):
                 write(graph, **timeout)
     assert server.preferences == [None, "wait=2"] * 4
+
+
+@pytest.mark.parametrize("timeout", [-1, float("inf"), float("nan"), "5"])
+def test_what_is_no_timeout_is_not_sent(scripted, timeout):
+    server, _ = scripted()
+    with pytest.raises(InvalidInput) as caught:
+        connect(server.url, graph="g").mutate('insert N { a: "b" }', timeout=timeout)
+    assert (caught.value.code, server.asked) == ("timeout_invalid", [])

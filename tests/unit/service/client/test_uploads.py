@@ -3,7 +3,9 @@
 from collections import Counter
 
 import pyarrow as pa
+import pytest
 
+from omnigraph.errors import InvalidInput
 from omnigraph.service.client.uploads import to_upload
 from omnigraph.write.violations import InputLocation, ValidationFailed, Violation, ViolationRule
 from tests.support.catalogs import sound
@@ -22,8 +24,8 @@ def test_instants_of_tables_keep_their_time_of_day():
     days = pa.ListArray.from_arrays([0, 1], seen)
     table = pa.table({"name": ["ann"], "seen": seen, "days": days})
     assert to_upload({"Person": table}, CATALOG).content == (
-        b'{"type": "Person", "data": {"name": "ann", "seen": "2024-05-01T12:00:00.123+00:00", '
-        b'"days": ["2024-05-01T12:00:00.123+00:00"]}}\n'
+        b'{"type": "Person", "data": {"name": "ann", "seen": 1714564800123, '
+        b'"days": [1714564800123]}}\n'
     )
 
 
@@ -40,3 +42,14 @@ def test_lines_are_reported_by_file_and_row(tmp_path):
     assert str(refused) == "Person, row 2: no"
     assert (refused.total, refused.totals) == (1, {"value": 1})
     assert str(rows.placed(wrong(9))) == "line 9: no"
+
+
+def test_a_table_that_cannot_be_read_on_is_reported():
+    def batches():
+        yield pa.record_batch({"name": ["ann"]})
+        raise ValueError("the source is gone")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("name", pa.string())]), batches())
+    with pytest.raises(InvalidInput, match=r"^Person: .*the source is gone$") as caught:
+        to_upload({"Person": reader}, CATALOG)
+    assert caught.value.code == "input_unreadable"
