@@ -4,6 +4,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.catalog import SchemaChangeRefused
+from omnigraph.changes.diff import change_json
 from omnigraph.errors import InvalidInput, NotFound, OmniError, VersionReclaimed
 from omnigraph.lang import SchemaError
 from omnigraph.write import ValidationFailed
@@ -597,4 +598,23 @@ def test_a_new_property_with_a_default_changes_no_entity(graph_root):
     assert changes == {
         "a": ({"k": "a", "n": 1}, {"k": "a", "n": 3, "d": "x"}),
         "b": ({"k": "b", "n": 2}, {"k": "b", "n": 2, "d": "y"}),
+    }
+
+
+def test_a_deleted_entity_has_the_version_of_its_own_type(graph_root):
+    schema = "node T { k: String @key }"
+    graph = og.init(graph_root.uri, schema, storage_options=graph_root.options)
+    for k in "abc":
+        graph.load({"T": [{"k": k}]})
+    old = graph.snapshot()
+    graph.schema.apply("node U { k: String @key }")
+    graph.schema.apply(schema)
+    graph.load({"T": [{"k": "a"}]})
+    new = graph.snapshot()
+    versions = {old.entry("node:T").version, new.entry("node:T").version}
+    assert len(versions) == 2
+    listed = [change_json(change, old, new) for change in graph.diff(old, new)]
+    assert {(c["op"], c["published_dataset_version"]) for c in listed} == {
+        ("delete", old.entry("node:T").version),
+        ("insert", new.entry("node:T").version),
     }

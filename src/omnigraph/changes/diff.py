@@ -142,10 +142,20 @@ def comparison_json(old: Snapshot, new: Snapshot) -> dict[str, Any]:
     }
 
 
+def _lacks_type(new: Snapshot, old: Snapshot, change: Change) -> bool:
+    """Return whether a state lacks the type of a change, though another may have its name."""
+    before = old.schema.find(change.kind, change.type)
+    if before is None:
+        return False
+    after = new.schema.by_id(before.id)
+    return after is None or after.incarnation != before.incarnation
+
+
 def change_json(change: Change, old: Snapshot, new: Snapshot) -> dict[str, Any]:
     """Return the wire form of a change between two states."""
     key = f"{change.kind}:{change.type}"
-    version = (new if key in new.entries() else old).entry(key).version
+    is_gone = change.after is None and _lacks_type(new, old, change)
+    version = (old if is_gone or key not in new.entries() else new).entry(key).version
     image = change.after or change.before
     assert image is not None, "a change has at least one image"
     ends = {}
