@@ -196,3 +196,11 @@ def test_blobs_are_put_and_cleared_alike(graphs):
         return put, empty, clear
 
     assert same(graphs, story) == ([False, True, False], b"", [False, True])
+
+
+def test_an_end_that_is_given_twice_is_refused(graphs):
+    for graph in graphs:
+        graph.insert("N", [{"name": "one"}, {"name": "two"}], mode="merge")
+        with pytest.raises(og.ValidationFailed) as caught:
+            graph.insert("To", [{"src": "one", "from": "two", "to": "two"}])
+        assert [violation.source.number for violation in caught.value.violations] == [1]

@@ -145,7 +145,11 @@ def _line(kind: str, name: str, row: Mapping[str, Any], types: Mapping[str, Prop
     line: dict[str, Any] = {"type": name, "data": values}
     if kind == "edge":
         meant = resolve_endpoint_columns(values, types)
-        ends = {_ENDPOINT_NAMES[meant[c]]: values.pop(c) for c in list(values) if c in meant}
+        ends: dict[str, Any] = {}
+        for column in [column for column in values if column in meant]:
+            word = _ENDPOINT_NAMES[meant[column]]
+            if word not in ends:  # an end given again stays, and the server reports it
+                ends[word] = values.pop(column)
         line = {"edge": name, **ends, "data": values}
     try:
         return _dumps(line, ensure_ascii=False).encode() + b"\n"

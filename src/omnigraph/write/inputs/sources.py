@@ -62,6 +62,11 @@ def _row_from_record(
         return None
     ends = resolve_endpoint_columns(raw, shape.properties) if shape.kind is TypeKind.EDGE else {}
     row = {ends.get(name, str(name)): value for name, value in raw.items()}
+    if len(row) < len(raw):
+        names = [ends.get(name, str(name)) for name in raw]
+        again = next(name for at_, name in enumerate(raw) if names.index(names[at_]) < at_)
+        message = f"{shape.name}: `{str(again)[:80]}` is given more than once"
+        builder.problem(ViolationRule.SYNTAX, message, at, shape)
     for name in row:
         if name not in shape.schema.names:
             message = f"{shape.name}: {unknown_member_message(name, TypeKind.NODE)}"
