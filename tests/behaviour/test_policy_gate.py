@@ -129,7 +129,6 @@ CALLS = {
         [
             ("branch_merge", "draft", "main"),
             ("branch_delete", None, "draft"),
-            ("branch_delete", None, "draft"),
         ],
     ),
     "Graph.revert": (
