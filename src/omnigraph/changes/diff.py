@@ -142,20 +142,17 @@ def comparison_json(old: Snapshot, new: Snapshot) -> dict[str, Any]:
     }
 
 
-def _lacks_type(new: Snapshot, old: Snapshot, change: Change) -> bool:
-    """Return whether a state lacks the type of a change, though another may have its name."""
-    before = old.schema.find(change.kind, change.type)
-    if before is None:
-        return False
-    after = new.schema.by_id(before.id)
-    return after is None or after.incarnation != before.incarnation
-
-
 def change_json(change: Change, old: Snapshot, new: Snapshot) -> dict[str, Any]:
     """Return the wire form of a change between two states."""
     key = f"{change.kind}:{change.type}"
-    is_gone = change.after is None and _lacks_type(new, old, change)
-    version = (old if is_gone or key not in new.entries() else new).entry(key).version
+    entry = new.entries().get(key)
+    if change.after is None or entry is None:
+        before = old.entries().get(key)
+        # Another type may have the name of one that is gone.
+        if before is not None and all(before.key != e.key for e in new.entries().values()):
+            entry = before
+    assert entry is not None, "one of the states has the type of a change"
+    version = entry.version
     image = change.after or change.before
     assert image is not None, "a change has at least one image"
     ends = {}
