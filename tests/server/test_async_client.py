@@ -15,6 +15,7 @@ from omnigraph.query.entities import Blob
 from omnigraph.query.result import ResultStream
 from omnigraph.service.client import async_graph, proposals, resources
 from omnigraph.service.client.graph import RemoteGraph
+from tests.support.awaiting import run_async
 from tests.support.docs import ROOT, page_blocks
 from tests.support.serving import INSERT, PATIENCE, make_graph, serving
 
@@ -81,7 +82,7 @@ def run(open_server):
             async with await og.aconnect(open_server.url, graph=graph) as found:
                 return await story(found)
 
-        return asyncio.run(connected())
+        return run_async(connected())
 
     return run
 
@@ -193,9 +194,9 @@ def test_an_address_that_cannot_be_reached_is_an_error(open_server):
             await found.snapshot()
 
     with pytest.raises(og.InvalidInput, match="name one with `graph`"):
-        asyncio.run(connect(open_server.url, None))
+        run_async(connect(open_server.url, None))
     with pytest.raises(og.NotFound):
-        asyncio.run(connect(open_server.url, "absent"))
+        run_async(connect(open_server.url, "absent"))
     for thread in threading.enumerate():
         if thread.name.startswith("omnigraph-client"):
             thread.join(PATIENCE)
@@ -230,7 +231,7 @@ def test_a_cancelled_task_stops_the_query_at_the_server(crowded):
             await no_query_runs(graph)
             return (await graph.query("match { $p: Person } return { count($p) as n }")).rows
 
-    assert asyncio.run(story()) == [{"n": RING}]
+    assert run_async(story()) == [{"n": RING}]
 
 
 async def no_query_runs(graph):
@@ -250,7 +251,7 @@ def test_a_stream_that_is_left_releases_its_connection(crowded):
                         break
             return first["type"], (await graph.snapshot()).branch
 
-    assert asyncio.run(story()) == ("Person", "main")
+    assert run_async(story()) == ("Person", "main")
 
 
 def test_the_program_of_the_documentation_runs(tmp_path, capsys):

@@ -1,13 +1,12 @@
 """The retriever for LangChain on an embedded, a served and an asynchronous graph."""
 
-import asyncio
-
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 import omnigraph as og
 from omnigraph.langchain import OmniGraphRetriever
+from tests.support.awaiting import run_async
 from tests.support.serving import serving
 
 SCHEMA = """
@@ -59,7 +58,7 @@ def expected(graph):
 
 def test_rows_are_documents(embedded, url):
     assert retriever(embedded).invoke("ships") == expected(embedded)
-    assert asyncio.run(retriever(embedded).ainvoke("ships")) == expected(embedded)
+    assert run_async(retriever(embedded).ainvoke("ships")) == expected(embedded)
     with og.connect(url) as served:
         assert retriever(served).invoke("ships") == expected(embedded)
     farm = retriever(embedded, params={"team": "farm"})
@@ -79,7 +78,7 @@ def test_an_asynchronous_graph_is_awaited(embedded, url):
                 retriever(graph).invoke("ships")
             return await retriever(graph).ainvoke("ships")
 
-    assert asyncio.run(story()) == expected(embedded)
+    assert run_async(story()) == expected(embedded)
 
 
 def test_states_and_columns_are_chosen(embedded):

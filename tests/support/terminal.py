@@ -56,7 +56,7 @@ class Terminal:
         return before
 
     def press_until(self, key: str, text: str) -> None:
-        """Press a key until a text appears.
+        """Press a key once a second until a text appears.
 
         Readline notices Ctrl-C only while it waits for a key, so one that comes just after the
         last echo has no effect until the next.
@@ -66,7 +66,9 @@ class Terminal:
             assert not self._ended, self._shown
             assert time.monotonic() < deadline, self._shown
             self.send(key)
-            self._read(1)
+            until = time.monotonic() + 1
+            while text not in self._shown and not self._ended and time.monotonic() < until:
+                self._read(max(0.0, until - time.monotonic()))
         self.expect(text)
 
     def wait(self) -> int:

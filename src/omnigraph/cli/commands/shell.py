@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import click
 
@@ -46,17 +47,18 @@ def _run_typed(session: ShellSession) -> None:
     click.echo(f"omnigraph {__version__}, {session.graph.uri}; .help lists the commands")
     read = open_terminal(session)
     while True:
-        try:
-            text = read()
-        except KeyboardInterrupt:
-            click.echo()
-            continue
-        except EOFError:
-            click.echo()
-            return
-        for statement in split_statements(text):
-            if not session.run(statement):
-                break
+        with suppress(KeyboardInterrupt):  # a second Ctrl-C comes while the first is handled
+            try:
+                text = read()
+            except KeyboardInterrupt:
+                click.echo()
+                continue
+            except EOFError:
+                click.echo()
+                return
+            for statement in split_statements(text):
+                if not session.run(statement):
+                    break
 
 
 def _run_script(session: ShellSession) -> None:

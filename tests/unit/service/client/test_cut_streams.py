@@ -1,6 +1,5 @@
 """A stream of rows that ends too early is an error of ours, wherever it is cut."""
 
-import asyncio
 import io
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +11,7 @@ import omnigraph as og
 from omnigraph.query.result import ResultStream
 from omnigraph.service.client import aconnect, connect
 from omnigraph.types import PropertyType, Scalar
+from tests.support.awaiting import run_async
 
 QUERY = "match { $n: N } return { $n.i }"
 TYPES = {"i": PropertyType(Scalar.I64)}
@@ -79,7 +79,7 @@ def test_so_are_awaited_ones(url):
             return [row async for row in await graph.stream(QUERY)]
 
     with pytest.raises(og.OmniError) as caught:
-        asyncio.run(story())
+        run_async(story())
     assert caught.value.code == "server_unreachable"
 
 
