@@ -120,6 +120,8 @@ PROBE_WINDOW = MIN_VERSION_AGE_IN_BUCKET / 2
 """Time after a probe in which a version cannot have been removed from a bucket."""
 SHARING_SECONDS = 60.0
 """Time after a change of another process in which this one leaves rows for it."""
+CONTENDED_SECONDS = 0.05
+"""How long another process is expected to publish again soon."""
 SLOW_SWAP_SECONDS = 30.0
 """A swap that took longer is confirmed by reading storage before it counts as done."""
 
@@ -376,6 +378,11 @@ class Lineage:
     def shares_rows(self) -> bool:
         """Whether other processes of the machine have published on this lineage lately."""
         return _boot_clock() < self._shared_until and self.datasets.location.is_local
+
+    @property
+    def is_contended(self) -> bool:
+        """Whether another process has published on this lineage a moment ago."""
+        return _boot_clock() < self._shared_until - SHARING_SECONDS + CONTENDED_SECONDS
 
     def expect_other_writers(self) -> None:
         """Share rows for some time: another process writes to the lineage."""

@@ -89,6 +89,8 @@ MAX_ROWS = 1_000
 MAX_BYTES = 1024 * 1024
 """Size of the rows of a change above which it goes alone."""
 
+GATHER_SECONDS = 0.006
+"""How long a process that has its turn waits for a group of another one."""
 SECONDS_FOR_OTHERS = 30.0
 """Least time for which a process waits for the one that publishes its group."""
 
@@ -484,14 +486,25 @@ class _Group:
         )
 
     def take_prepared(self, groups: PreparedGroups) -> None:
-        """Take the groups that waiting processes have left and that can be published with this."""
+        """Take the groups that waiting processes have left and that can be published with this.
+
+        Where other processes write, one is about to leave its group: waiting for it costs less than
+        a swap of its own.
+        """
         lineage = self.manifest.lineage(self.snapshot.lineage_id)
-        count, newer = len(self.members), dict[int, list[Footprint]]()
-        if not count or rules_for(self.snapshot.branch, self.snapshot.head):
+        if not self.members or rules_for(self.snapshot.branch, self.snapshot.head):
             return
+        until = time.monotonic() + GATHER_SECONDS
+        while not self._take_found(groups) and lineage.is_contended and time.monotonic() < until:
+            time.sleep(GATHER_SECONDS / 10)
+
+    def _take_found(self, groups: PreparedGroups) -> bool:
+        """Take what can be published of the groups that are there; return whether any is."""
+        lineage, is_any = self.manifest.lineage(self.snapshot.lineage_id), False
+        count, newer = len(self.members), dict[int, list[Footprint]]()
         for found in groups.find():
             lineage.expect_other_writers()
-            group = found.group
+            is_any, group = True, found.group
             if count + len(group.changes) > MAX_GROUP:
                 break
             can_publish = False
@@ -506,6 +519,7 @@ class _Group:
                     self._written |= change.written
                 for rows in group.rows:
                     self._cache_keys(rows)
+        return is_any
 
     def _can_publish(self, group: PreparedGroup, newer: Sequence[Footprint]) -> bool:
         head = self.snapshot.head
