@@ -3,10 +3,11 @@
 import json
 import re
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Error, expect
 
 import omnigraph as og
 from tests.support.browser import PATIENCE, visiting
@@ -377,12 +378,16 @@ def test_an_actor_finds_no_trace_of_a_hidden_type(browser, guarded):
         expect(page.get_by_role("alert")).to_contain_text("did not accept the token")
         sign_in(page, "token-bob")
         expect(page.get_by_text("74 nodes of 2 types")).to_be_visible()
+        bodies, read = [], 0
         for address in ("overview", "data/Person", "history", "query", *HIDDEN_FROM):
             visit.open(address)
             page.wait_for_load_state("networkidle")
             assert "Person" not in page.inner_text("body").replace("People", "")
-        bodies = [answer.text() for answer in said if "/graphs/" in answer.url]
-        assert bodies
+            for answer in said[read:]:
+                with suppress(Error):  # of a request that the next page has cancelled
+                    bodies += [answer.text()] if "/graphs/" in answer.url else []
+            read = len(said)
+        assert len(bodies) > len(HIDDEN_FROM)
         assert not any('"Person"' in body or "node:Person" in body for body in bodies)
         assert page.evaluate("JSON.stringify(localStorage) + document.cookie").find("token") == -1
         assert not any("token-bob" in answer.url for answer in said)
