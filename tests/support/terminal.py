@@ -67,7 +67,7 @@ class Terminal:
             assert time.monotonic() < deadline, self._shown
             self.send(key)
             until = time.monotonic() + 1
-            while text not in self._shown and not self._ended and time.monotonic() < until:
+            while text not in self._shown and time.monotonic() < until:
                 self._read(max(0.0, until - time.monotonic()))
         self.expect(text)
 
