@@ -21,7 +21,7 @@ edge To: N -> N
 """
 INSTANT = datetime(2024, 5, 1, 10, 30, tzinfo=UTC)
 MIDNIGHT = datetime(2024, 5, 1)
-NOBODY = 'match { $n: N { name: "-" } } return { $n.i }'
+NO_ENTITY = 'match { $n: N { name: "-" } } return { $n.i }'
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_cells_of_tables_mean_the_same(graphs, name):
     ],
 )
 def test_parameters_mean_the_same(graphs, type_, value):
-    text = f"query q($p: {type_}) {{ {NOBODY} }}"
+    text = f"query q($p: {type_}) {{ {NO_ENTITY} }}"
     is_valid = not isinstance(value, float) and type(value) is not object
     found = same(graphs, lambda graph: graph.query(text, {"p": value}).rows)
     assert found == ([] if is_valid else ("QueryError", "P002"))
@@ -174,9 +174,9 @@ def test_a_type_is_not_overwritten_without_rows_in_silence(graphs):
         (("N", "blobs", "s"), "not_a_blob"),
         (("node:N", "blobs", "s"), "not_a_blob"),
         (("N", "blobs", "nothing"), "not_a_blob"),
-        (("N", "nobody", "b"), "entity_not_found"),
-        (("N", "nobody", "s"), "not_a_blob"),
-        (("To", "nobody", "b"), "not_a_blob"),
+        (("N", "absent", "b"), "entity_not_found"),
+        (("N", "absent", "s"), "not_a_blob"),
+        (("To", "absent", "b"), "not_a_blob"),
         (("Nothing", "blobs", "b"), "unknown_type"),
     ],
 )

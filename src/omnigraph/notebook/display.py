@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -11,14 +12,14 @@ from omnigraph.notebook.results import records_html, report_html
 _ReportT = TypeVar("_ReportT", bound="ReportDisplay")
 
 
-class ReportDisplay:
+class ReportDisplay(ABC):
     """A report that notebooks show as the tables of its JSON form."""
 
     __slots__ = ()
 
+    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        raise NotImplementedError
 
     def _repr_html_(self) -> str:
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
